@@ -63,7 +63,7 @@ export default tseslint.config(
       ],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       'no-console': 'error',
-      'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 350, skipBlankLines: true, skipComments: true }],
     },
   },
   mayNotImport(
@@ -182,7 +182,8 @@ export default tseslint.config(
         {
           patterns: [
             {
-              regex: '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:texts|answer-part)\\.js$)',
+              regex:
+                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part)\\.js$)',
               message: 'the command line uses the client as its users do, and no package',
             },
           ],

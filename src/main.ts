@@ -1,11 +1,10 @@
-import { type Command, CommandLineError, parseCommandLine } from './app/command-line.js';
-import { helpText } from './app/help-text.js';
+import { type Command, CommandLineError, helpText, parseCommandLine } from './app/command-line.js';
 import { runRulesCommand } from './app/rules-command.js';
-import { packageVersion } from './common/package-version.js';
+import { packageVersion } from './common/texts.js';
 import { createObjectsYoung } from './common/young-objects.js';
 import { parseSettings } from './config/settings.js';
-import { SettingsError } from './config/settings-error.js';
-import { RulesError, RulesErrors } from './rules/rules-error.js';
+import { SettingsError } from './config/named-file.js';
+import { RulesError, RulesErrors } from './rules/positioned-yaml.js';
 
 async function main(): Promise<void> {
   const command = parseCommandLine(process.argv.slice(2));

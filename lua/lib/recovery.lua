@@ -25,7 +25,7 @@ local wake = require 'lib/wake'
 
 local recovery = {}
 
--- A replica notices Redis's return in less time: src/redis/shared/backoff.ts.
+-- A replica notices Redis's return in less time: src/redis/shared/store-observer.ts.
 local RECOVERY_MILLIS = 500
 -- A replica with waiters calls when a recovery begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So
 -- the longest silence is 300 ms. The rest is for late calls.

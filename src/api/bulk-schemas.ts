@@ -1,8 +1,6 @@
 import { z } from 'zod';
 
-import { requestId } from '../common/request-id.js';
-import { type Range, wholeNumber } from '../common/whole-number.js';
-import { shortText } from '../common/short-text.js';
+import { type Range, requestId, shortText, wholeNumber } from '../common/schemas.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { ErrorCode } from '../service/errors.js';
 

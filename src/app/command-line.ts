@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
-import { inOneLine } from '../common/in-one-line.js';
-import { nearestName } from '../common/nearest-name.js';
+import { inOneLine, nearestName, packageVersion } from '../common/texts.js';
+import { parseSettings, settingsSchema } from '../config/settings.js';
 import type { ImportCommand } from './import-command.js';
 import type { RulesCommand } from './rules-command.js';
 
@@ -112,4 +112,23 @@ function isOption(name: string): name is keyof typeof OPTIONS {
 
 function textOf(value: string | boolean | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
+}
+
+const NAME_COLUMNS = 32;
+
+/** What `--help` prints. */
+export function helpText(): string {
+  const defaults = parseSettings({});
+  const settings = settingsSchema.keyof().options.map((name) => {
+    const value = defaults[name];
+    return `  ${name.padEnd(NAME_COLUMNS)}${value === undefined ? '-' : String(value)}`;
+  });
+  return [
+    `Sluice ${packageVersion()}, a rate-limiting service`,
+    '',
+    USAGE,
+    '',
+    'Settings are environment variables. docs/configuration.md explains them. Their defaults:',
+    ...settings,
+  ].join('\n');
 }

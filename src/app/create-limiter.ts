@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import type { Limiter, Policies, StoreLimiter } from '../limiter/limiter.js';
-import type { MemoryBounds } from '../limiter/memory/memory-bounds.js';
+import type { MemoryBounds } from '../limiter/memory/keys.js';
 import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
 import { memoryIn } from '../limiter/memory/memory-budget.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-import { inOneLine } from '../common/in-one-line.js';
+import { inOneLine } from '../common/texts.js';
 import { readNamedFile } from '../config/named-file.js';
 import { parseLimitsFile } from '../import/envoy-ratelimit/limits-file.js';
 import { rulesOfLimits } from '../import/envoy-ratelimit/rules-of-limits.js';

@@ -1,6 +1,5 @@
-import { inOneLine } from '../common/in-one-line.js';
-import { readNamedFile } from '../config/named-file.js';
-import { SettingsError } from '../config/settings-error.js';
+import { inOneLine } from '../common/texts.js';
+import { readNamedFile, SettingsError } from '../config/named-file.js';
 import { type Settings } from '../config/settings.js';
 import { algorithmText } from '../limiter/algorithms.js';
 import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';

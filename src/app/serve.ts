@@ -1,5 +1,4 @@
-import { openLogOutput } from '../common/log-output.js';
-import { createLogger } from '../common/logger.js';
+import { createLogger, openLogOutput } from '../common/logger.js';
 import { keepTickShape } from '../common/ticks.js';
 import { warnOfMisspeltSettings } from '../config/misspelt-settings.js';
 import type { Settings } from '../config/settings.js';

@@ -7,24 +7,28 @@ import { systemClock } from '../common/clock.js';
 import { inOrder, withEach } from '../common/steps.js';
 import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
-import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
+import type { WatchedFiles } from '../config/watched-files.js';
+import { httpStatusOf } from '../http/replies/error-statuses.js';
+import type { HttpParts } from '../http/routes/routes.js';
+import { openPorts, type Ports } from '../http/server/ports.js';
+import { type AuthState, createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
+import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
+import { EventLoopWatch } from '../readiness/event-loop-watch.js';
+import { isReadySoon, ServiceReadiness } from '../readiness/readiness.js';
+import { openRules } from '../rules/rules.js';
+import { type Access, openAccess } from '../service/callers/access.js';
+import { bearerAccess, CallerPlaces, TokenRejections } from '../service/callers/bearer-access.js';
+import { warnOfOpenAccess } from '../service/callers/open-access.js';
+import { watchTokenFile } from '../service/callers/tokens.js';
 import { RecentDenials } from '../service/deciding/recent-denials.js';
 import { Slices } from '../service/deciding/slices.js';
-import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
+import { UndecidedChecks } from '../service/deciding/decide-check.js';
 import { Fleet } from '../service/fleet/fleet.js';
 import { WatchedKeys } from '../service/fleet/watched-keys.js';
 import { createService } from '../service/service.js';
-import { openSecurity } from './security.js';
-import type { LogState } from '../metrics/log-metrics.js';
-import { createMetrics } from '../metrics/prometheus-metrics.js';
-import { EventLoopWatch } from '../readiness/event-loop-watch.js';
-import { isReadySoon } from '../readiness/ready-soon.js';
-import { openRules } from '../rules/rules.js';
 import { openTracing } from '../tracing/open-tracing.js';
 import type { Environment } from '../tracing/trace-settings.js';
-import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { type CreatedLimiter, createLimiter } from './create-limiter.js';
-import { openAllPorts } from './open-ports.js';
 import { serveUntilSeen, stopInOrder } from './stop-in-order.js';
 
 /** A serving replica. */
@@ -175,6 +179,90 @@ export async function startApp(
           eventLoop.stop();
         },
       ]);
+    },
+  };
+}
+
+/** The ports of the service, including the gRPC port. They start and stop together. */
+export interface AllPorts extends Ports {
+  readonly grpcPort: number | undefined;
+  /** Makes health services report the readiness, which has changed. */
+  startServing(): Promise<void>;
+}
+
+/**
+ * Serves on all ports that the settings name.
+ * @throws SettingsError if the port or the host can't be used
+ */
+async function openAllPorts(
+  parts: HttpParts,
+  keyPair: WatchedFiles<KeyPair> | undefined,
+): Promise<AllPorts> {
+  const { GRPC_PORT } = parts.settings;
+  const http = await openPorts(parts, keyPair);
+  if (GRPC_PORT === undefined) {
+    return { ...http, grpcPort: undefined, startServing: () => Promise.resolve() };
+  }
+  // Loaded only if it is used.
+  const { openGrpcPort } = await import('../grpc/grpc-port.js');
+  const grpc = await openGrpcPort({ ...parts, httpStatusOf }, keyPair, GRPC_PORT);
+  return {
+    port: http.port,
+    adminPort: http.adminPort,
+    grpcPort: grpc.port,
+    startServing: () => grpc.startServing(),
+    startDraining: () => {
+      http.startDraining();
+      grpc.startDraining();
+    },
+    // stopAccepting asks connections of gRPC to end. Their clients send again any request that crosses it.
+    endIdle: (millis, hurry) => http.endIdle(millis, hurry),
+    endUnowed: () => http.endUnowed(),
+    stopAccepting: () => withEach([http, grpc], (port) => port.stopAccepting()),
+    cutConnections: () => withEach([http, grpc], (port) => port.cutConnections()),
+  };
+}
+
+/** The tokens and the certificate of the service. */
+export interface Security {
+  readonly access: Access;
+  readonly auth: AuthState;
+  /** The key pair of the service, if it speaks TLS. */
+  readonly keyPair?: WatchedFiles<KeyPair> | undefined;
+  /** Stops watching the files. */
+  close(): void;
+}
+
+/**
+ * Reads the files that the settings name, and watches them.
+ * @throws SettingsError for a file that can't be read, or is invalid
+ */
+async function openSecurity(settings: Settings, logger: Logger): Promise<Security> {
+  const { AUTH_TOKENS_FILE, TLS_CERT_FILE, TLS_KEY_FILE } = settings;
+  const keyPair =
+    TLS_CERT_FILE !== undefined && TLS_KEY_FILE !== undefined
+      ? await watchKeyPair(TLS_CERT_FILE, TLS_KEY_FILE, logger)
+      : undefined;
+  const tokens =
+    AUTH_TOKENS_FILE === undefined ? undefined : await watchTokenFile(AUTH_TOKENS_FILE, logger);
+  const rejections = new TokenRejections(systemClock, logger);
+  const places = new CallerPlaces(settings.MAX_WAITERS, settings.MAX_WAITERS_PER_CALLER);
+  return {
+    access: tokens ? bearerAccess(tokens, rejections, places) : openAccess(),
+    auth: {
+      get isStale() {
+        return tokens?.isStale ?? false;
+      },
+      get isGone() {
+        return tokens?.isGone ?? false;
+      },
+      rejections: rejections.counts,
+    },
+    keyPair,
+    close: () => {
+      keyPair?.close();
+      tokens?.close();
+      rejections.close();
     },
   };
 }

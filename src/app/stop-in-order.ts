@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { pause } from '../common/pause.js';
+import { pause } from '../common/deadline.js';
 import { withEach, inOrder } from '../common/steps.js';
 import type { Ports } from '../http/server/ports.js';
 import type { Limiter } from '../limiter/limiter.js';

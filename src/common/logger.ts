@@ -1,3 +1,7 @@
+import { fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
 import { type DestinationStream, type LevelWithSilent, type Logger, pino } from 'pino';
 
 /** Structured lines on standard output. The contract requires the level as a word. */
@@ -20,4 +24,117 @@ function describe(error: unknown): object {
   const { type, message, stack } = pino.stdSerializers.err(error as Error);
   const code = error instanceof Error && 'code' in error ? { code: error.code } : {};
   return { type, message, stack, ...code };
+}
+
+const STANDARD_OUTPUT = 1;
+/** The most bytes that wait until they can be written. */
+const MOST_WAITING = 1024 * 1024;
+const FLUSH_STEP_MILLIS = 10;
+
+/**
+ * Standard output, for the log. A line that can't be written never stops the process: it waits with others up to a
+ * bound, and is dropped beyond it.
+ */
+export interface LogOutput extends DestinationStream {
+  /** How many lines were dropped since the start. */
+  readonly dropped: number;
+  /** Called when lines can be written again, with the number of lines that were dropped meanwhile. */
+  onRecovery: (dropped: number) => void;
+  /** Resolves when all lines are out, or after `millis`, with whether they are. */
+  flush(millis: number): Promise<boolean>;
+}
+
+/** Opens standard output. There must be one output at most. */
+export function openLogOutput(): LogOutput {
+  const stats = fstatSync(STANDARD_OUTPUT);
+  return stats.isFIFO() || stats.isSocket() ? new PipeOutput() : new FileOutput();
+}
+
+abstract class CountingOutput implements LogOutput {
+  dropped = 0;
+  onRecovery: (dropped: number) => void = () => undefined;
+  #reported = 0;
+
+  abstract write(line: string): void;
+  abstract flush(millis: number): Promise<boolean>;
+
+  protected drop(): void {
+    this.dropped += 1;
+  }
+
+  /** A line is out. */
+  protected written(): void {
+    const dropped = this.dropped - this.#reported;
+    if (dropped === 0) return;
+    this.#reported = this.dropped;
+    // Not within the write of another line.
+    setImmediate(() => {
+      this.onRecovery(dropped);
+    });
+  }
+}
+
+/**
+ * A pipe or a socket, which is full while its reader reads nothing. pino's own destination would block in the write, and
+ * the process with it. A socket of Node writes at once what fits, and the rest later.
+ */
+class PipeOutput extends CountingOutput {
+  readonly #socket = new Socket({ fd: STANDARD_OUTPUT, readable: false, writable: true });
+
+  constructor() {
+    super();
+    // The reader is gone, and no later line can be written.
+    this.#socket.on('error', () => {
+      this.drop();
+    });
+    this.#socket.on('drain', () => {
+      this.written();
+    });
+  }
+
+  write(line: string): void {
+    if (!this.#socket.writable || this.#socket.writableLength + line.length > MOST_WAITING) {
+      this.drop();
+    } else {
+      this.#socket.write(line);
+    }
+  }
+
+  async flush(millis: number): Promise<boolean> {
+    const deadline = performance.now() + millis;
+    const isOut = (): boolean => this.#socket.destroyed || this.#socket.writableLength === 0;
+    while (!isOut() && performance.now() < deadline) await delay(FLUSH_STEP_MILLIS);
+    return isOut();
+  }
+}
+
+/** A file, a device or a terminal. A write ends at once. It fails while the disk is full, and is tried with the next line. */
+class FileOutput extends CountingOutput {
+  readonly #file = pino.destination({
+    dest: STANDARD_OUTPUT,
+    sync: true,
+    maxLength: MOST_WAITING,
+    // By default it sleeps until the device takes the line.
+    retryEAGAIN: () => false,
+  });
+
+  constructor() {
+    super();
+    // pino passes errors on to other listeners. Without one, they would be thrown where a line is logged.
+    this.#file.on('error', () => undefined);
+    this.#file.on('drop', () => {
+      this.drop();
+    });
+    this.#file.on('write', () => {
+      this.written();
+    });
+  }
+
+  write(line: string): void {
+    this.#file.write(line);
+  }
+
+  flush(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import { nearestName } from '../common/nearest-name.js';
+import { nearestName } from '../common/texts.js';
 import { SECRETS } from './secret-files.js';
 import { settingsSchema } from './settings.js';
 

@@ -1,6 +1,19 @@
 import { readFileSync } from 'node:fs';
 
-import { SettingsError } from './settings-error.js';
+import { inOneLine } from '../common/texts.js';
+
+/** A setting with an invalid value. The message names the variable, its value, and the values it takes. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+
+  /**
+   * @param got the value, fit to be shown
+   * @param takes the values that the variable takes, for the end of a sentence
+   */
+  constructor(variable: string, got: string, takes: string) {
+    super(inOneLine(`${variable}: got ${got}, takes ${takes}`));
+  }
+}
 
 /** A file, and the setting that names it. */
 export interface NamedFile {

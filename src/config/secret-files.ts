@@ -1,5 +1,4 @@
-import { type NamedFile, readNamedFile } from './named-file.js';
-import { SettingsError } from './settings-error.js';
+import { type NamedFile, readNamedFile, SettingsError } from './named-file.js';
 
 /** The settings that may contain a secret. They are never shown. Each may come from a file instead. */
 export const SECRETS: readonly string[] = [

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ALGORITHM_NAMES, DEFAULT_BURST, DEFAULT_STEPS } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
-import { SettingsError } from './settings-error.js';
+import { SettingsError } from './named-file.js';
 import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;

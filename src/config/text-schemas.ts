@@ -1,10 +1,6 @@
 import { z } from 'zod';
 
-import {
-  type Range,
-  wholeNumber as wholeNumberOfJson,
-  wholeNumberIn,
-} from '../common/whole-number.js';
+import { type Range, wholeNumber as wholeNumberOfJson, wholeNumberIn } from '../common/schemas.js';
 
 /**
  * Schemas for values that arrive as text, from the environment or a query. Each message names the accepted values, for

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 
 import type { ErrorCode } from '../service/errors.js';
-import type { RequestContext } from '../service/request-context.js';
 import {
   CLIENT_CLOSED_REQUEST,
   levelOf,
-  logOf,
   type LoggedStatuses,
-} from '../service/request-log.js';
+  logOf,
+  type RequestContext,
+} from '../service/request-context.js';
 import { serviceErrorFor } from '../service/store-failures.js';
 import { type CallFailure, grpcStatusOf } from './error-statuses.js';
 

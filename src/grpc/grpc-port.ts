@@ -1,3 +1,7 @@
+import type { Http2Server } from 'node:http2';
+import { createServer, type Server as TcpServer, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
 import type { Logger } from 'pino';
@@ -7,24 +11,19 @@ import { FrequentLog } from '../common/frequent-log.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { Metrics, StreamDropReason } from '../metrics/metrics.js';
-import { connectionBounds } from '../net/connection-bounds.js';
-import type { KeyPair } from '../net/key-pair.js';
-import type { StoppableServer } from '../net/listening.js';
-import { type Timeouts, TIMEOUTS } from '../net/timeouts.js';
+import { connectionBounds, type Timeouts, TIMEOUTS } from '../net/connection-bounds.js';
+import { type KeyPair, secureWith } from '../net/key-pair.js';
+import { type ListeningOptions, startListening, type StoppableServer } from '../net/listening.js';
 import type { Readiness } from '../readiness/readiness.js';
 import type { ErrorCode } from '../service/errors.js';
 import type { Service } from '../service/service.js';
 import { CallLog } from './call-log.js';
-import { CallMessage } from './call-message.js';
-import { GatewayCall } from './gateway-call.js';
+import { CallMessage } from './message-codec.js';
+import { GatewayCall, UnaryCall } from './unary-call.js';
 import { Health, WATCH_PATH } from './health.js';
-import { http2ServerOf } from './http2-server.js';
-import { listenForHttp2 } from './listener.js';
-import { loadHealthProto, loadProto, rateLimitService } from './proto.js';
-import { reflected } from './reflected-proto.js';
+import { loadHealthProto, loadProto, rateLimitService, reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
-import { UnaryCall } from './unary-call.js';
 
 /** More than 100 descriptors with long values need. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -150,4 +149,75 @@ export async function openGrpcPort(
       dropLog.close();
     },
   };
+}
+
+/**
+ * The server of `node:http2` below one of grpc-js, which has no options for most of its bounds, and no way to its
+ * streams.
+ * @throws Error if this version of grpc-js keeps it elsewhere
+ */
+export function http2ServerOf(server: Server): Http2Server {
+  const { http2Servers } = server as unknown as {
+    readonly http2Servers?: ReadonlyMap<Http2Server, unknown>;
+  };
+  const [http2] = http2Servers?.keys() ?? [];
+  if (!http2) throw new Error('this version of @grpc/grpc-js has no http2Servers to bound');
+  return http2;
+}
+
+export interface ListenerOptions extends ListeningOptions {
+  readonly keyPair?: WatchedFiles<KeyPair> | undefined;
+  /** How long a client may take to agree on TLS. */
+  readonly handshakeMillis?: number;
+}
+
+type Serve = (socket: Socket) => void;
+
+/**
+ * Listens for connections that speak HTTP/2, with TLS if there is a key pair, and passes each to `serve`. grpc-js can
+ * listen itself, but it does not bound connections, and keeps the first certificate.
+ * @throws SettingsError if the port or the host can't be used
+ */
+export async function listenForHttp2(
+  options: ListenerOptions,
+  serve: Serve,
+): Promise<StoppableServer> {
+  let isStopping = false;
+  const server = createListener(options, (socket) => {
+    // A connection whose TLS handshake ends now would not be asked to end.
+    if (isStopping) socket.destroy();
+    else serve(socket);
+  });
+  const listening = await startListening(server, options);
+  return {
+    ...listening,
+    stopAccepting: () => {
+      isStopping = true;
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function createListener({ keyPair, handshakeMillis }: ListenerOptions, serve: Serve): TcpServer {
+  if (!keyPair) return createServer(serve);
+  const server = createTlsServer(
+    {
+      ...secureWith(keyPair.current),
+      ALPNProtocols: ['h2'],
+      handshakeTimeout: handshakeMillis ?? TIMEOUTS.headMillis,
+    },
+    (socket) => {
+      // HTTP/2 does not handle all errors of its sockets: https://github.com/nodejs/node/issues/35824
+      socket.on('error', () => undefined);
+      serve(socket);
+    },
+  );
+  // Node reports a handshake that takes too long, and leaves its connection open.
+  server.on('tlsClientError', (_error: Error, socket: TLSSocket) => {
+    socket.destroy();
+  });
+  keyPair.onReload((pair) => {
+    server.setSecureContext(secureWith(pair));
+  });
+  return server;
 }

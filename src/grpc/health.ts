@@ -2,8 +2,7 @@ import type { handleServerStreamingCall, Server } from '@grpc/grpc-js';
 import { HealthImplementation, type ServingStatus } from 'grpc-health-check';
 
 import type { Clock } from '../common/clock.js';
-import type { Readiness } from '../readiness/readiness.js';
-import { isReadySoon } from '../readiness/ready-soon.js';
+import { isReadySoon, type Readiness } from '../readiness/readiness.js';
 import { RATE_LIMIT_SERVICE } from './proto.js';
 
 /** The path of a stream without end. */

@@ -7,7 +7,7 @@ import {
 } from '../service/decision-headers.js';
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
 import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
-import { type DecidedOrPeeked, passes } from '../service/deciding/decide-together.js';
+import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
 import { type Code, type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];

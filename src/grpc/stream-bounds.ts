@@ -11,13 +11,17 @@ import type { Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
 
 import type { Clock } from '../common/clock.js';
-import type { Timeouts } from '../net/timeouts.js';
+import type { Timeouts } from '../net/connection-bounds.js';
 import { type JudgedConnection, UntrustedConnections } from '../net/untrusted-connections.js';
 import type { DropReason, StreamDropReason } from '../metrics/metrics.js';
-import { Awaited, type EndReason } from './awaited.js';
-import { AwaitedStream, closeAnswered, type StreamsOwner } from './awaited-stream.js';
-import { EndedSessions } from './ended-sessions.js';
-import { type CountedConnection, ResetBounds } from './reset-bounds.js';
+import {
+  Awaited,
+  AwaitedStream,
+  closeAnswered,
+  type EndReason,
+  type StreamsOwner,
+} from './awaited-stream.js';
+import { type CountedConnection, EndedSessions, ResetBounds } from './session-bounds.js';
 
 /** As counted over HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
 const MAX_HEADER_LIST_BYTES = 8 * 1024;

@@ -1,7 +1,6 @@
-import type { CallerPresence } from './caller-presence.js';
+import type { CallerPresence, Labels, RequestTerms } from './request.js';
 import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
 import type { QueueListState } from './queue-order.js';
-import type { Labels, RequestTerms } from './request.js';
 
 /**
  * The greatest overrides that count; -1 if none does. A greater one is dropped at the key's next check, since the limits may

@@ -56,7 +56,7 @@ export type OtherTerm = (typeof OTHER_TERM)[keyof typeof OTHER_TERM];
 export interface LimitedRequest extends RequestTerms {
   readonly requestId: string;
   /**
-   * The number of the claim of the check that it belongs to now, see `claims.ts`. Undefined unless its caller has chosen the
+   * The number of the claim of the check that it belongs to now, see `claimOf`. Undefined unless its caller has chosen the
    * id.
    */
   readonly owner?: number | undefined;
@@ -136,3 +136,54 @@ export const STATES: Readonly<Record<RequestState, StateRules>> = {
   withdrawn: { counts: 'nothing', next: [] },
   lapsed: { counts: 'nothing', next: [] },
 };
+
+/**
+ * A claim names a check whose caller has chosen the request id: `<request id>#<number>`. All checks with the id are one
+ * request, which belongs to the latest of them. The number tells them apart.
+ */
+const SEPARATOR = '#';
+
+let last = 0;
+
+/** Returns the number of another check: no two of this process have the same. */
+export function nextClaimNumber(): number {
+  last += 1;
+  return last;
+}
+
+/** @returns undefined without a number, which only a check has whose caller has chosen the request id */
+export function claimOf(requestId: string, number: number | undefined): string | undefined {
+  return number === undefined ? undefined : `${requestId}${SEPARATOR}${number}`;
+}
+
+/** What a claim names. `number` is undefined if it is a request id. */
+export interface Claimed {
+  readonly requestId: string;
+  readonly number: number | undefined;
+}
+
+/** @param claim a claim, or a request id */
+export function parseClaim(claim: string): Claimed {
+  const [requestId = '', number] = claim.split(SEPARATOR);
+  return { requestId, number: number === undefined ? undefined : Number(number) };
+}
+
+/**
+ * Whether the caller of a request is still connected. An AbortSignal would do the same, but removing its listener takes
+ * a quarter of the time of an answer to a waiter.
+ */
+export class CallerPresence {
+  #isDisconnected = false;
+  /** Called when the caller disconnects. */
+  onDisconnect: (() => void) | undefined;
+
+  get isDisconnected(): boolean {
+    return this.#isDisconnected;
+  }
+
+  disconnect(): void {
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
+    this.onDisconnect?.();
+  }
+}

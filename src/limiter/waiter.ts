@@ -1,10 +1,14 @@
 import type { Clock } from '../common/clock.js';
-import type { CallerPresence } from './caller-presence.js';
-import { claimOf } from './claims.js';
+import {
+  type CallerPresence,
+  claimOf,
+  type LimitedRequest,
+  type RequestTerms,
+  termsOf,
+} from './request.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, PlaceInQueue, Quota } from './limiter.js';
 import type { QueueList } from './queue-order.js';
-import { type LimitedRequest, type RequestTerms, termsOf } from './request.js';
 
 /** What a check says about its wait. */
 type Wait = RequestTerms & Pick<CheckRequest, 'answerMillis' | 'onPlaceEnded'>;

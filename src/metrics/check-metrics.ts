@@ -3,15 +3,90 @@ import { Counter, Gauge, Histogram, type MetricValue, type Registry } from 'prom
 import {
   type ApprovalObserver,
   type Decision,
+  DENIAL_REASONS,
+  type DenialReason,
   isVerdict,
   type OutagePolicy,
+  type Verdict,
 } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
-import { firstNames } from './first-names.js';
-import { laneMetrics } from './lane-metrics.js';
 import { FAILURE_REASONS, type Metrics } from './metrics.js';
-import { nameOfWaiter, OF_WAITERS, type OutcomeLabels, verdictName, VERDICTS } from './outcomes.js';
-import { reasonCounter } from './reason-counter.js';
+
+/**
+ * Counts by reason, of which all are known. Each series starts at 0, because rate() would miss the increment that creates
+ * it.
+ */
+export function reasonCounter<Reason extends string>(
+  registry: Registry,
+  name: string,
+  help: string,
+  reasons: readonly Reason[],
+) {
+  const counter = new Counter({ name, help, labelNames: ['reason'], registers: [registry] });
+  for (const reason of reasons) counter.inc({ reason }, 0);
+  return {
+    count: (reason: Reason): void => {
+      counter.inc({ reason });
+    },
+    values: async () => (await counter.get()).values,
+  };
+}
+
+/** The labels that say what was decided, and why. */
+interface OutcomeLabels {
+  readonly outcome: string;
+  readonly reason: string;
+}
+
+/** The labels of verdicts, by name, in the order in which their series begin. */
+const VERDICTS = {
+  capacity: { outcome: 'approved', reason: 'capacity' },
+  waited: { outcome: 'approved', reason: 'waited' },
+  ...(Object.fromEntries(
+    DENIAL_REASONS.map((reason) => [reason, { outcome: 'denied', reason }]),
+  ) as Record<DenialReason, OutcomeLabels>),
+  shadowed: { outcome: 'shadowed', reason: 'limit_reached' },
+} as const satisfies Record<string, OutcomeLabels>;
+
+/** The same of decisions that say what has become of a waiter. */
+const OF_WAITERS = {
+  withdrawn: { outcome: 'withdrawn', reason: 'client_disconnected' },
+  told: { outcome: 'waiting', reason: 'answer_due' },
+  left: { outcome: 'waiting', reason: 'client_disconnected' },
+} as const satisfies Record<string, OutcomeLabels>;
+
+/**
+ * Returns the name of a verdict.
+ * @param isShadow whether the key's rule never denies
+ */
+function verdictName(verdict: Verdict, isShadow: boolean): keyof typeof VERDICTS {
+  if (verdict.outcome === 'approved') return verdict.waited ? 'waited' : 'capacity';
+  return isShadow ? 'shadowed' : verdict.reason;
+}
+
+/** Returns the name of a decision that says what has become of a waiter. */
+function nameOfWaiter(decision: Exclude<Decision, Verdict>): keyof typeof OF_WAITERS {
+  if (decision.outcome === 'withdrawn') return 'withdrawn';
+  return decision.place ? 'told' : 'left';
+}
+
+function outcomeLabels(decision: Decision, isShadow: boolean): OutcomeLabels {
+  return isVerdict(decision)
+    ? VERDICTS[verdictName(decision, isShadow)]
+    : OF_WAITERS[nameOfWaiter(decision)];
+}
+
+/**
+ * Returns a function that says whether a name is one of the first `most` names that it was asked about. The rules file may
+ * change any number of times, with other names each time.
+ */
+function firstNames(most: number): (name: string) => boolean {
+  const names = new Set<string>();
+  return (name) => {
+    if (names.size < most) names.add(name);
+    return names.has(name);
+  };
+}
 
 /** From 5 ms to 10 min. */
 const QUEUE_WAIT_BUCKETS_SECONDS = [
@@ -193,4 +268,43 @@ function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
   const series = counter.labels(...labels);
   series.inc(0);
   return series;
+}
+
+/** The most lanes, each with the name of its rule, that have series of their own. */
+const MAX_LANES = 500;
+const OTHER = 'other';
+
+/** One check of a key with lanes was decided. `seconds`: from its arrival to its decision. */
+type LaneDecided = (
+  rule: string,
+  lane: string,
+  decision: Decision,
+  seconds: number,
+  isShadow: boolean,
+) => void;
+
+/** Metrics of the checks of keys with lanes. Groups have none, since callers choose their names. */
+function laneMetrics(registry: Registry, buckets: readonly number[]): LaneDecided {
+  const registers = [registry];
+  const decisions = new Counter({
+    name: 'ratelimit_lane_decisions_total',
+    help: 'Decisions on checks of keys with lanes, by rule, lane, outcome and reason.',
+    labelNames: ['rule', 'lane', 'outcome', 'reason'],
+    registers,
+  });
+  const queueWait = new Histogram({
+    name: 'ratelimit_lane_queue_wait_seconds',
+    help: 'Time from arrival to approval of checks approved from a lane of a queue, by rule and lane.',
+    labelNames: ['rule', 'lane'],
+    buckets: [...buckets],
+    registers,
+  });
+  const hasSeries = firstNames(MAX_LANES);
+  return (rule, lane, decision, seconds, isShadow) => {
+    // The name of a lane has no space, so no two pairs make the same text.
+    const isOwn = hasSeries(`${lane} ${rule}`);
+    const labels = isOwn ? { rule, lane } : { rule: OTHER, lane: OTHER };
+    decisions.inc({ ...labels, ...outcomeLabels(decision, isShadow) });
+    if (decision.outcome === 'approved' && decision.waited) queueWait.observe(labels, seconds);
+  };
 }

@@ -1,14 +1,10 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
+import type { ApprovalObserver } from '../limiter/limiter.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
-import { authMetrics, type AuthState } from './auth-metrics.js';
-import { checkMetrics } from './check-metrics.js';
-import { connectionMetrics } from './connection-metrics.js';
-import { flag } from './flag.js';
-import { type LogState, logMetrics } from './log-metrics.js';
-import type { Metrics } from './metrics.js';
-import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
-import { storeMetrics } from './store-metrics.js';
+import type { Rules } from '../rules/rules.js';
+import { checkMetrics, reasonCounter } from './check-metrics.js';
+import { DROP_REASONS, type Metrics, STREAM_DROP_REASONS } from './metrics.js';
 
 /**
  * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key, because the
@@ -35,5 +31,202 @@ export function createMetrics(
     ...storeMetrics(registry),
     text: () => registry.metrics(),
     contentType: registry.contentType,
+  };
+}
+
+/** A metric that is 1 while something is so, and else 0. It is asked at each scrape. */
+function flag(
+  registry: Registry,
+  name: string,
+  help: string,
+  isSo: () => boolean | Promise<boolean>,
+): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    async collect() {
+      this.set((await isSo()) ? 1 : 0);
+    },
+  });
+}
+
+/** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
+export interface AuthState {
+  /** The tokens file is invalid, and the last valid tokens are in force. */
+  readonly isStale: boolean;
+  /** The tokens file is missing or empty, and every request is rejected. */
+  readonly isGone: boolean;
+  readonly rejections: Readonly<Record<string, number>>;
+}
+
+/** Metrics of the tokens and of requests without a valid token. */
+function authMetrics(registry: Registry, state: AuthState): void {
+  new Counter({
+    name: 'ratelimit_auth_rejections_total',
+    help: 'Requests rejected for their tokens, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(state.rejections)) this.inc({ reason }, count);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_tokens_stale',
+    '1 while the tokens file is invalid and the last valid tokens are in force.',
+    () => state.isStale,
+  );
+  flag(
+    registry,
+    'ratelimit_tokens_gone',
+    '1 while the tokens file is missing or empty and every request is rejected.',
+    () => state.isGone,
+  );
+}
+
+/** Metrics of requests, connections and streams beyond the limits of their port. */
+function connectionMetrics(
+  registry: Registry,
+): Pick<Metrics, 'requestDeferred' | 'connectionDropped' | 'streamDropped'> {
+  const deferred = new Counter({
+    name: 'ratelimit_held_requests_total',
+    help: 'Requests deferred until earlier requests of their connection were answered.',
+    registers: [registry],
+  });
+  const connections = reasonCounter(
+    registry,
+    'ratelimit_dropped_connections_total',
+    'Connections dropped because a limit of their port was reached, by reason.',
+    DROP_REASONS,
+  );
+  const streams = reasonCounter(
+    registry,
+    'ratelimit_dropped_streams_total',
+    'gRPC streams dropped because a limit of their port was reached, by reason.',
+    STREAM_DROP_REASONS,
+  );
+  return {
+    requestDeferred: () => {
+      deferred.inc();
+    },
+    connectionDropped: connections.count,
+    streamDropped: streams.count,
+  };
+}
+
+type RulesInForce = Pick<Rules, 'current' | 'isStale'>;
+
+/** Metrics of the rules in force: replicas with other rules have another digest. */
+function ruleMetrics(registry: Registry, rules: RulesInForce): void {
+  new Gauge({
+    name: 'ratelimit_rules',
+    help: 'Number of rules in force, with their digest.',
+    labelNames: ['digest'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.set({ digest: rules.current.digest }, rules.current.rules.length);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_rules_stale',
+    '1 while the rules file is invalid and the last valid rules are in force.',
+    () => rules.isStale,
+  );
+}
+
+export interface LogState {
+  /** How many lines were dropped since the start. */
+  readonly dropped: number;
+}
+
+/** The metric of the log's output. */
+function logMetrics(registry: Registry, log: LogState): void {
+  new Counter({
+    name: 'ratelimit_dropped_log_lines_total',
+    help: 'Log lines that could not be written.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(log.dropped);
+    },
+  });
+}
+
+const CALL_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
+
+/** The scripts and the outcomes of a call. Their series exist from the start. */
+const SCRIPTS = [
+  'check',
+  'settle',
+  'renew',
+  'release',
+  'amend',
+  'pause',
+  'remaining',
+  'refund',
+  'withdraw',
+  'confirm',
+  'inspect',
+  'examine',
+  'holders',
+  'peek',
+  'status',
+  'report',
+];
+const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
+const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
+
+/** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
+function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObserver> {
+  const registers = [registry];
+  const durations = new Histogram({
+    name: 'ratelimit_store_duration_seconds',
+    help: 'Duration of a script call to Redis as this replica sees it, failed calls included.',
+    labelNames: ['script'],
+    buckets: CALL_BUCKETS_SECONDS,
+    registers,
+  });
+  const errors = new Counter({
+    name: 'ratelimit_store_errors_total',
+    help: 'Failed script calls: they did not run, may have run (unknown), or were invalid (fault).',
+    labelNames: ['kind'],
+    registers,
+  });
+  const breakers = new Gauge({
+    name: 'ratelimit_store_breakers_open',
+    help: 'Redis shards that are known to be down and get no calls.',
+    registers,
+  });
+  const catchUp = new Gauge({
+    name: 'ratelimit_store_catch_up_pending',
+    help: 'Work left by an outage: request ids to withdraw (withdrawal), keys with waiters to settle (settle).',
+    labelNames: ['kind'],
+    registers,
+  });
+  const batchSizes = new Histogram({
+    name: 'ratelimit_check_batch_size',
+    help: 'Checks sent to Redis in one call.',
+    buckets: BATCH_BUCKETS,
+    registers,
+  });
+  for (const script of SCRIPTS) durations.zero({ script });
+  for (const kind of CATCH_UP_KINDS) catchUp.set({ kind }, 0);
+  for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
+
+  return {
+    called: (script, seconds, outcome) => {
+      durations.observe({ script }, seconds);
+      if (outcome !== 'ok') errors.inc({ kind: outcome });
+    },
+    batched: (checks) => batchSizes.observe(checks),
+    breakersOpen: (count) => breakers.set(count),
+    catchingUp: (kind, undone) => catchUp.set({ kind }, undone),
   };
 }

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls';
 
 import type { Logger } from 'pino';
 
-import { SettingsError } from '../config/settings-error.js';
+import { SettingsError } from '../config/named-file.js';
 import { WatchedFiles } from '../config/watched-files.js';
 
 const CERTIFICATE = 'TLS_CERT_FILE';

@@ -1,6 +1,6 @@
 import type { AddressInfo, Server, Socket } from 'node:net';
 
-import { SettingsError } from '../config/settings-error.js';
+import { SettingsError } from '../config/named-file.js';
 import type { ConnectionBounds } from './connection-bounds.js';
 
 /** Where a server listens, and the bounds of its connections. */

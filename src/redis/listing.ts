@@ -5,7 +5,7 @@ import { ListingForbiddenError } from '../limiter/errors.js';
 import type { InstanceState } from '../limiter/limiter.js';
 import { withinDeadline } from '../common/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
-import { groupBy } from '../common/group-by.js';
+import { groupBy } from '../common/collections.js';
 import type { Connections } from './connections/connections.js';
 import type { KeyNaming } from './shared/key-names.js';
 import type { Scripts } from './scripts/scripts.js';

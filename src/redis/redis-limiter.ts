@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { claimOf, nextClaimNumber } from '../limiter/claims.js';
-import type { CallerPresence } from '../limiter/caller-presence.js';
+import { type CallerPresence, claimOf, nextClaimNumber } from '../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
   Amended,
@@ -44,7 +43,7 @@ import { VERDICT } from './scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from './scripts/looks-codec.js';
 import type { Replacements } from './scripts/script-loader.js';
 import { Scripts, type ScriptSettings } from './scripts/scripts.js';
-import { redisMutexes } from './waiting/redis-mutex.js';
+import { redisMutexes } from './waiting/window-leader.js';
 import { WaitingRoom, type WaitingRoomParts } from './waiting/waiting-room.js';
 import type { WakeMessages } from './waiting/wake-channel.js';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 
 import type { Clock } from '../common/clock.js';
-import { parsedMessage } from '../common/parsed-message.js';
+import { parsedMessage } from '../common/schemas.js';
 import type { CallGuard } from './availability/call-guard.js';
 import type { Scripts } from './scripts/scripts.js';
 import type { KeyNaming } from './shared/key-names.js';

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { ALGORITHM_NAMES, algorithmOf } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { CALENDAR_UNITS, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
-import type { CalendarOf } from '../limiter/calendar/load-calendars.js';
-import { notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
+import { type CalendarOf, notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
 import type { Algorithm } from '../limiter/limits.js';
 import { text, wholeNumber } from './field-schemas.js';
 

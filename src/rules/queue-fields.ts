@@ -1,10 +1,9 @@
 import { z } from 'zod';
 
-import { shortText } from '../common/short-text.js';
+import { shortText } from '../common/schemas.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
-import { text, wholeNumber, yesOrNo } from './field-schemas.js';
-import { strictObject } from './strict-object.js';
+import { strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
 
 /** The most lanes of a key. */
 const MAX_LANES = 5;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
-import { RecentAnswers } from '../common/recent-answers.js';
-import { type CalendarOf, loadCalendars } from '../limiter/calendar/load-calendars.js';
+import { RecentAnswers } from '../common/collections.js';
+import { type CalendarOf, loadCalendars } from '../limiter/calendar/time-zones.js';
 import { calendarOf, type Limit, FIXED_WINDOW, ownLimit } from '../limiter/limits.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
 import { kindIn } from './algorithm-fields.js';

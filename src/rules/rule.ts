@@ -2,9 +2,8 @@ import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
 import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
-import { text, wholeNumber, yesOrNo } from './field-schemas.js';
+import { strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
 import { checkLanesOfLimits, lanesOfLimit, queueOfRule } from './queue-fields.js';
-import { strictObject } from './strict-object.js';
 
 /** The name by which clients know the maximum per window of keys whose rules have no name. */
 export const DEFAULT_NAME = 'default';

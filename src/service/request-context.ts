@@ -1,10 +1,29 @@
 import { randomUUID } from 'node:crypto';
 
-import type { CallerPresence } from '../limiter/caller-presence.js';
-import type { TraceIds } from '../tracing/trace-ids.js';
+import type { Logger } from 'pino';
+
+import type { Settings } from '../config/settings.js';
+import type { CallerPresence } from '../limiter/request.js';
+import { callersIds, type TraceIds } from '../tracing/trace-context.js';
 import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
-import type { Caller } from './callers/caller.js';
 import type { SliceTaker } from './deciding/slices.js';
+
+export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
+
+/** A permission that a token can give. */
+export type Scope = (typeof SCOPES)[number];
+
+/** The owner of a known token. */
+export interface Caller {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** The part of the waiting places that it may take, if the file says so. */
+  readonly waitingShare: number | undefined;
+  /** Whether it may touch a key. */
+  readonly mayUse: (key: string) => boolean;
+  /** Whether no pattern restricts its keys. */
+  readonly mayUseAll: boolean;
+}
 
 /** The headers of a request over HTTP, or the metadata of a call over gRPC, by names in lower case. */
 export interface RequestHeaders extends TraceHeaders {
@@ -41,4 +60,37 @@ const ACCEPTABLE_ID = /^[^\p{Cc}]{1,128}$/u;
 /** The client's correlation id, or a new one if the client sent none that a log line can carry. */
 export function correlationIdOf({ 'x-correlation-id': given }: RequestHeaders): string {
   return typeof given === 'string' && ACCEPTABLE_ID.test(given) ? given : randomUUID();
+}
+
+export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
+type Level = 'debug' | 'info' | 'error' | 'silent';
+
+/** The status in the log if a waiting client disconnects. No client ever sees it. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
+/** What every log line of a request has: its caller, the ids to find it by, and those of its trace and span. */
+export function logSubject({ correlationId, caller, span, headers }: RequestContext): object {
+  return { correlationId, caller: caller?.name, ...(span?.ids ?? callersIds(headers.traceparent)) };
+}
+
+/** @returns a logger whose lines name the request */
+export function logOf(context: RequestContext, logger: Logger): Logger {
+  return logger.child(logSubject(context));
+}
+
+/** The level at which answers with this status are logged. Log lines have the statuses of HTTP for both ways in. */
+export function levelOf(status: number, statuses: LoggedStatuses): Level {
+  if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
+  if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
+  if (!statuses.LOG_5XX) return 'silent';
+  // An outage makes every answer a 503. The store's own log says when it begins and ends.
+  return status === 503 ? 'debug' : 'error';
+}
+
+/**
+ * Logs a denial that a shadow rule has let pass. Callers do so if they log denials.
+ * @param limit the name of the limit that would have denied, if the key has several
+ */
+export function logShadowDenial(log: Logger, key: string, reason: string, limit?: string): void {
+  log.info({ key, reason, limit }, 'shadow rule would have denied this');
 }

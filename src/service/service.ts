@@ -1,11 +1,21 @@
 import type { Limiter } from '../limiter/limiter.js';
 import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
-import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
-import { type Pause, pauseBy } from './deciding/pause-key.js';
-import { type PeekCheck, peekBy } from './deciding/peek-check.js';
-import { type Refund, refundBy } from './deciding/refund-hits.js';
-import { type ReportRemaining, reportRemainingBy } from './deciding/report-remaining.js';
+import {
+  checkDecider,
+  type DecideCheck,
+  type DecideParts,
+  peekBy,
+  type PeekCheck,
+} from './deciding/decide-check.js';
+import {
+  type Pause,
+  pauseBy,
+  type Refund,
+  refundBy,
+  type ReportRemaining,
+  reportRemainingBy,
+} from './deciding/change-key.js';
 import {
   type Amend,
   amendBy,

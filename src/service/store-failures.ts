@@ -9,8 +9,7 @@ import {
 } from '../limiter/errors.js';
 import { OTHER_TERM, type OtherTerm } from '../limiter/request.js';
 import type { FailureReason } from '../metrics/metrics.js';
-import type { ErrorCode } from './errors.js';
-import { ServiceError, serviceError } from './service-error.js';
+import { type ErrorCode, ServiceError, serviceError } from './errors.js';
 
 /** One way in which a limiter, or the store below it, fails a request. */
 interface StoreFailure {

@@ -1,5 +1,5 @@
 import { askedTracing } from './trace-settings.js';
-import type { Tracing, TracingParts } from './tracing.js';
+import type { Tracing, TracingParts } from './tracer.js';
 
 /**
  * Traces if the variables of OpenTelemetry ask for it. Its packages are loaded only in this case.

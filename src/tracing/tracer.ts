@@ -1,6 +1,11 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../common/clock.js';
 import type { Decision, RequestTrace } from '../limiter/limiter.js';
+import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
-import type { TraceIds } from './trace-ids.js';
+import type { TraceIds } from './trace-context.js';
+import type { Environment } from './trace-settings.js';
 
 /** A recorded span. It ends with the first call of a method that reports the end of its request. */
 interface RequestSpan extends RequestTrace {
@@ -55,4 +60,21 @@ export interface Tracer {
   callerOf(headers: TraceHeaders): SpanParent & {
     beginCall(name: 'check many' | 'release many', startedAt: number): CallSpan;
   };
+}
+
+/** Traces of this replica, sent to a collector. */
+export interface Tracing {
+  readonly tracer: Tracer;
+  /** @returns an observer that creates spans for calls, and passes them on to `observer` */
+  observerBefore(observer: StoreObserver): StoreObserver;
+  /** Sends the last spans. Gives up if the collector does not accept them soon. */
+  close(): Promise<void>;
+}
+
+/** What tracing needs of a replica. */
+export interface TracingParts {
+  readonly environment: Environment;
+  readonly replicaId: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }

@@ -1,5 +1,5 @@
 import { parseSettings } from '../../src/config/settings.js';
-import { loadCalendars } from '../../src/limiter/calendar/load-calendars.js';
+import { loadCalendars } from '../../src/limiter/calendar/time-zones.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { parseRules } from '../../src/rules/parse-rules.js';
 import type { KeyPolicy } from '../../src/rules/policy.js';

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-import { MAX_BODY_BYTES } from '../../src/http/intake/body-buffer.js';
+import { MAX_BODY_BYTES } from '../../src/http/intake/json-array.js';
 
 /** Less than the largest body, for what is around the parts. */
 const BYTES = MAX_BODY_BYTES - 4096;

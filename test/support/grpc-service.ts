@@ -4,7 +4,7 @@ import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort, type Pings } from '../../src/grpc/grpc-port.js';
 import { openAccess } from '../../src/service/callers/access.js';
 import { Slices } from '../../src/service/deciding/slices.js';
-import type { Timeouts } from '../../src/net/timeouts.js';
+import type { Timeouts } from '../../src/net/connection-bounds.js';
 import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import { createService } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';

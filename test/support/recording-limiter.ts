@@ -1,5 +1,5 @@
 import { parseSettings } from '../../src/config/settings.js';
-import type { CallerPresence } from '../../src/limiter/caller-presence.js';
+import type { CallerPresence } from '../../src/limiter/request.js';
 import type { CheckRequest, Decision, Peek, PeekRequest } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { parseRules } from '../../src/rules/parse-rules.js';

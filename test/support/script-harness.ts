@@ -10,9 +10,8 @@ import type {
   RemainingReport,
   RequestStatus,
 } from '../../src/limiter/limiter.js';
-import { parseClaim } from '../../src/limiter/claims.js';
+import { parseClaim, type RequestTerms } from '../../src/limiter/request.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
-import type { RequestTerms } from '../../src/limiter/request.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/shared/key-names.js';
 import {
   type BatchedCheck,
@@ -27,7 +26,7 @@ import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js'
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
-import { LEASES_UNSETTLED } from '../../src/redis/waiting/lease.js';
+import { LEASES_UNSETTLED } from '../../src/redis/waiting/leases.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { SettingsError } from '../../src/config/settings-error.js';
+import { SettingsError } from '../../src/config/named-file.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,4 +1,4 @@
-import type { CallerPresence } from '../../src/limiter/caller-presence.js';
+import type { CallerPresence } from '../../src/limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import type {
   Amended,

@@ -1,4 +1,4 @@
-import type { SubscriberEvents } from '../../src/redis/connections/subscriber.js';
+import type { SubscriberEvents } from '../../src/redis/connections/connections.js';
 import { until } from './until.js';
 
 /** The events of a subscriber so far. */

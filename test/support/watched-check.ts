@@ -1,4 +1,4 @@
-import { CallerPresence } from '../../src/limiter/caller-presence.js';
+import { CallerPresence } from '../../src/limiter/request.js';
 import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
 import { until } from './until.js';
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 
 import type { CheckElement, CheckResult, ReleaseElement, ReleaseResult } from './api.js';
-import { approvalOf } from './calls/approval.js';
+import { approvalOf, type Hold, Holder, Permit } from './calls/permit.js';
 import {
   decisionIn,
   decisionOf,
@@ -14,14 +14,10 @@ import {
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
-import { Holder } from './calls/holder.js';
 import * as known from './calls/known-options.js';
-import { Permit } from './calls/permit.js';
-import { answerWith, sendAlone } from './calls/send-alone.js';
-import { faultOfGroup, notUnicode } from './calls/texts.js';
-import type { Hold } from './calls/renewals.js';
+import { faultOfGroup, notUnicode } from './calls/known-options.js';
+import { answerWith, sendAlone, Waits } from './calls/waits.js';
 import { isAddress, type LoneCall, Service } from './calls/service.js';
-import { Waits } from './calls/waits.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
   CheckOptions,

@@ -1,4 +1,4 @@
-import { approvalOf } from './calls/approval.js';
+import { approvalOf } from './calls/permit.js';
 import { isNeverSent } from './calls/exchange.js';
 import { ASKING, demandKnown } from './calls/known-options.js';
 import { OWN_LIMIT, RemainingReports } from './calls/remaining-reports.js';

@@ -1,11 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
 import type { Request, RequestHandler } from 'express';
 
 import type { Settings } from '../../config/settings.js';
 import type { Access } from '../../service/callers/access.js';
-import type { Scope } from '../../service/callers/caller.js';
-import type { RequestContext } from '../../service/request-context.js';
-import { keyOf } from '../replies/key-of.js';
-import { foreignPageCheck } from './foreign-pages.js';
+import { serviceError } from '../../service/errors.js';
+import type { RequestContext, Scope } from '../../service/request-context.js';
+import { keyOf } from '../replies/request-log.js';
 
 /** Lets requests pass to their handlers, or rejects them. */
 export interface Guards {
@@ -58,4 +59,35 @@ export function guardsOf(
 /** A guard for several paths has no path parameter. */
 function keyIn(request: Request): string | undefined {
   return (request.params.key as string | undefined) ?? keyOf(request);
+}
+
+/** @throws ServiceError ORIGIN_NOT_ALLOWED */
+export type RejectForeignPages = (headers: IncomingHttpHeaders) => void;
+
+/**
+ * Rejects the requests that a browser sends for a page of another origin, such as for an image with the address of a
+ * check. Browsers name the relation of the origins in `Sec-Fetch-Site`. Over HTTP they do so for localhost only, and
+ * name the page's origin in the `Origin` header of some requests. Other clients send neither header.
+ * @param allowed origins whose pages may send requests
+ */
+function foreignPageCheck(allowed: readonly string[]): RejectForeignPages {
+  const origins = new Set(allowed);
+  return (headers) => {
+    const { 'sec-fetch-site': site, origin } = headers;
+    if (site === undefined && origin === undefined) return;
+    if (isOwn(headers)) return;
+    const asking = origin ?? originIn(headers.referer);
+    if (asking === undefined || !origins.has(asking)) throw serviceError('ORIGIN_NOT_ALLOWED', {});
+  };
+}
+
+/** `none`: the user asked, by the address bar or a bookmark. `same-site`: the page has another port or name. */
+function isOwn({ 'sec-fetch-site': site, origin, host }: IncomingHttpHeaders): boolean {
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  return host !== undefined && origin?.replace(/^https?:\/\//, '') === host.toLowerCase();
+}
+
+/** Requests for images and links have no `Origin`. */
+function originIn(referer: string | undefined): string | undefined {
+  return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : undefined;
 }

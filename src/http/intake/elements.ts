@@ -2,10 +2,10 @@ import type { z } from 'zod';
 
 import type { CheckOrder } from '../../limiter/limiter.js';
 import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
-import { parseKey } from '../../service/keys.js';
-import { invalidParameter, type ServiceError } from '../../service/service-error.js';
+import { parseKey } from '../../service/deciding/parameter-rights.js';
+import { invalidParameter, type ServiceError } from '../../service/errors.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
-import { MAX_ELEMENT_BYTES, TOO_LONG } from './array-elements.js';
+import { MAX_ELEMENT_BYTES, TOO_LONG } from './json-array.js';
 import { demandHoldOf, quoted } from './parameters.js';
 
 /** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */

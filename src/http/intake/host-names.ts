@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 
-import { isLoopback } from '../../common/loopback.js';
+import { isLoopback } from '../../service/callers/open-access.js';
 import type { Settings } from '../../config/settings.js';
-import { serviceError } from '../../service/service-error.js';
+import { serviceError } from '../../service/errors.js';
 
 /** A name or an address (of IPv6 in brackets), and a port. */
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;

@@ -1,16 +1,18 @@
+import * as querystring from 'node:querystring';
+
 import { z } from 'zod';
 
-import { nearestName } from '../../common/nearest-name.js';
 import { requestFields } from '../../api/bulk-schemas.js';
-import { requestId } from '../../common/request-id.js';
+import { requestId } from '../../common/schemas.js';
+import { nearestName } from '../../common/texts.js';
+import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, RemainingReport } from '../../limiter/limiter.js';
 import { isHeld, LABELS, type RequestTerms } from '../../limiter/request.js';
-import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
+import type { AskedPause } from '../../service/deciding/change-key.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
-import type { AskedPause } from '../../service/deciding/pause-key.js';
-import { parseKey } from '../../service/keys.js';
-import { invalidParameter, serviceError } from '../../service/service-error.js';
+import { invalidParameter, serviceError } from '../../service/errors.js';
+import { parseKey } from '../../service/deciding/parameter-rights.js';
 
 const MAX_NAME_LENGTH = 64;
 
@@ -195,4 +197,53 @@ function parse<Schema extends z.ZodType>(schema: Schema, query: Query): z.infer<
 /** The part of a name that an error quotes: a sender may choose any name. */
 export function quoted(name: string): string {
   return name.slice(0, MAX_NAME_LENGTH);
+}
+
+/** Commas in quotes do not separate preferences. */
+const PREFERENCES = /(?:[^",]|"(?:[^"\\]|\\.)*")+/g;
+const WAIT = /^\s*wait\s*=\s*(?:(\d{1,15})|"(\d{1,15})")\s*(?:;.*)?$/i;
+/** No valid header is longer, and a header of many quotes would take long to parse. */
+const MOST_CHARACTERS = 256;
+
+/**
+ * The seconds of `wait=N` in a Prefer header: how long the client is ready to wait for the answer. Undefined if there
+ * is no such preference, or it can't be met: a preference may be ignored.
+ * https://www.rfc-editor.org/rfc/rfc7240#section-4.3
+ */
+export function preferredWaitSeconds(prefer: string | undefined): number | undefined {
+  if (prefer === undefined || prefer.length > MOST_CHARACTERS) return undefined;
+  for (const preference of prefer.match(PREFERENCES) ?? []) {
+    const [, plain, quoted] = WAIT.exec(preference) ?? [];
+    const seconds = Number(plain ?? quoted ?? NaN);
+    // If there are several, the first one counts.
+    if (!Number.isNaN(seconds)) {
+      return seconds * 1000 <= BOUNDS.maxWaitMillis.max ? seconds : undefined;
+    }
+  }
+  return undefined;
+}
+
+/** By default the parser ignores parameters beyond a limit. The length of the URL bounds them already. */
+const OPTIONS = { maxKeys: 0, decodeURIComponent: decode };
+/**
+ * In place of a text that is not UTF-8: half of a surrogate pair, which no parameter takes. Node would decode different
+ * bytes to the same replacement characters, so that two groups with names in Latin-1 would become one.
+ */
+const NOT_UTF8 = '\ud800';
+const REPLACEMENT = '\ufffd';
+
+/** Parses the part of a URL after the `?`. */
+export function parseQuery(query: string): Query {
+  return querystring.parse(query, '&', '=', OPTIONS);
+}
+
+/** A `%` that encodes nothing stands for itself. */
+function decode(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    const decoded = querystring.unescape(text);
+    return decoded.includes(REPLACEMENT) ? NOT_UTF8 : decoded;
+  }
 }

@@ -1,12 +1,11 @@
 import { createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 
-import { packageVersion } from '../../common/package-version.js';
-import { SCOPES } from '../../service/callers/caller.js';
+import { packageVersion } from '../../common/texts.js';
+import { SCOPES } from '../../service/request-context.js';
 import { MAX_ELEMENTS } from '../../api/bulk-schemas.js';
 import { HEADERS, ofDecisions } from './answer-headers.js';
-import { errorExamples, responsesByCode } from './error-responses.js';
+import { type DescribedSettings, errorExamples, responsesByCode } from './operation.js';
 import { CHECKS, limitingPaths, MANY } from './limiting-paths.js';
-import type { DescribedSettings } from './operation.js';
 import { DOCUMENTS, HEALTH, INSTANCES, tellingPaths } from './telling-paths.js';
 
 const DESCRIPTION = `Exact limits by key, in fixed or sliding windows or at an even pace, and a fair queue for requests that wait.

@@ -1,4 +1,4 @@
-import type { Headers } from '../replies/headers.js';
+import type { Headers } from '../replies/reply.js';
 
 /** The page that shows the document. Its paths are relative, so that a proxy may put it below another. */
 export const PAGE = `<!doctype html>

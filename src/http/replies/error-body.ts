@@ -1,10 +1,13 @@
-import type { Request, Response } from 'express';
 import { STATUS_CODES } from 'node:http';
 
+import type { ErrorRequestHandler, Request, Response } from 'express';
+
 import type { ErrorBody } from '../../api/answers.js';
-import { type ErrorCode, errorRow } from '../../service/errors.js';
-import type { Headers } from './headers.js';
-import { JSON_TYPE, send, sendJson } from './reply.js';
+import { type ErrorCode, errorRow, ServiceError, serviceError } from '../../service/errors.js';
+import { serviceErrorFor } from '../../service/store-failures.js';
+import { httpErrorOf, httpStatusOf } from './error-statuses.js';
+import { BROWSER_HEADERS, type Headers, JSON_TYPE, send, sendJson } from './reply.js';
+import { keyOf, logAnswer } from './request-log.js';
 
 /** RFC 9457. */
 export const PROBLEM_TYPE = 'application/problem+json';
@@ -59,4 +62,72 @@ function typeOf(
   const { kind } = errorRow(code);
   if (kind === 'deny' || (kind === 'fail' && status === 503)) return PROBLEMS[kind];
   return { type: 'about:blank', title: STATUS_CODES[status] ?? '' };
+}
+
+const REALM = 'Bearer realm="sluice"';
+
+/** Answers every error with a body in JSON. A fault of Sluice never looks like a denial. */
+export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
+  if (response.headersSent) {
+    cutShort(response, error as Error);
+  } else if (isBadEncoding(error)) {
+    answerBadEncoding(request, response);
+  } else {
+    sendError(request, response, toServiceError(error, response));
+  }
+};
+
+/** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
+function cutShort(response: Response, fault: Error): void {
+  response.err = fault;
+  logAnswer(response, httpStatusOf('INTERNAL_ERROR'));
+  response.destroy();
+}
+
+/** The error that the client gets. The log also gets the error itself, unless the service rejected the request. */
+function toServiceError(error: unknown, response: Response): ServiceError {
+  if (!(error instanceof ServiceError)) response.err = error as Error;
+  return serviceErrorFor(error);
+}
+
+function sendError(request: Request, response: Response, error: ServiceError): void {
+  const { code, message } = error;
+  const { retryAfter } = errorRow(code);
+  const { status, body } = httpErrorOf(code);
+  const key = body === 'without key' ? undefined : keyOf(request);
+  const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
+  if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
+  response.locals.errorCode = code;
+  sendErrorBody(response, status, { error: message, key, code }, headers);
+}
+
+/** Says which token is wanted: RFC 6750, section 3. */
+function challengeOf({ code, values }: ServiceError): Headers {
+  switch (code) {
+    case 'TOKEN_REQUIRED':
+      return ['WWW-Authenticate', REALM];
+    case 'TOKEN_UNKNOWN':
+      return ['WWW-Authenticate', `${REALM}, error="invalid_token"`];
+    case 'SCOPE_MISSING':
+      return ['WWW-Authenticate', `${REALM}, error="insufficient_scope", scope="${values.scope}"`];
+    default:
+      return [];
+  }
+}
+
+/** Names the first part of the path that can't be decoded. */
+function answerBadEncoding(request: Request, response: Response): void {
+  const [, resource, key] = request.path.split('/');
+  if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
+    // Every read of a key is answered 200. A key that can't be decoded has no instance.
+    sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
+    return;
+  }
+  const part = keyOf(request) === key && key?.includes('%') ? 'key' : 'requestId';
+  sendError(request, response, serviceError('INVALID_ENCODING', { part }));
+}
+
+/** Whether Express's router could not decode a parameter. */
+function isBadEncoding(error: unknown): boolean {
+  return error instanceof URIError && 'status' in error && error.status === 400;
 }

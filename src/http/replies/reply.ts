@@ -1,8 +1,24 @@
 import type { Application, Response } from 'express';
 
-import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
 import { unsentOf } from './unsent-answers.js';
+
+/** Alternately a name and its value. */
+export type Headers = readonly (string | number)[];
+
+export const CORRELATION_HEADER = 'X-Correlation-ID';
+
+/**
+ * Headers of answers that a browser may show. The browser does not cache them, load anything for them, or frame them.
+ */
+export const BROWSER_HEADERS: Headers = [
+  'Cache-Control',
+  'no-store',
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy',
+  'no-referrer',
+];
 
 export const JSON_TYPE = 'application/json';
 export const PLAIN_TEXT = 'text/plain; charset=utf-8';

@@ -2,9 +2,7 @@ import type { Express, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp, startTime } from 'pino-http';
 
-import { levelOf, type LoggedStatuses, logSubject } from '../../service/request-log.js';
-import { keyOf } from './key-of.js';
-import { loggedUrl, withoutUrlSecrets } from './logged-url.js';
+import { levelOf, type LoggedStatuses, logSubject } from '../../service/request-context.js';
 
 type LogAnswer = (response: Response, status: number) => void;
 
@@ -111,4 +109,71 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 function subjectOf(request: Request, response: Response): object {
   const { context, errorCode, limit } = response.locals;
   return { ...logSubject(context), key: keyOf(request), errorCode, limit };
+}
+
+const HIDDEN = '[Redacted]';
+
+const WORD = /[^\s"]+/g;
+
+/** Where a key stands in a path or in a URL. Whatever it is, it is shown: the log has it as `key` as well. */
+const UP_TO_KEY = /^(?:https?:\/\/[^/]*)?\/(?:rate|debug)\/[^/]+/;
+/**
+ * A request id is a secret: with it, anyone may take the place or the approval. Any other part of a path that is long
+ * enough may be one, wherever a mistaken path has it. It has 36 characters, 32 without hyphens, more if any are encoded.
+ */
+const MAYBE_REQUEST_ID = /[^/]{32,}/g;
+const REQUEST_ID_IN_QUERY = 'requestId';
+
+/**
+ * A URL as the log shows it: the path, and the query parameters that Sluice reads, without request ids. Other parameters
+ * may be secrets, such as `?access_token=...`, and so may their names.
+ */
+function loggedUrl(url: string, parameters: ReadonlySet<string>): string {
+  const end = url.search(/[?#]/);
+  const path = end === -1 ? url : url.slice(0, end);
+  const shownPath = withoutRequestIds(path);
+  if (end === -1) return shownPath;
+  const parts = url.slice(end + 1).split(/[&#]/);
+  const shown = parts.map((part) => {
+    const name = part.split('=', 1)[0] ?? '';
+    if (part === '') return part;
+    if (!parameters.has(name) || part === name) return HIDDEN;
+    return name === REQUEST_ID_IN_QUERY ? `${name}=${HIDDEN}` : part;
+  });
+  return `${shownPath}?${shown.join('&')}`;
+}
+
+/** The value of a header such as `Referer`, without the request ids, queries and fragments of its URLs. */
+function withoutUrlSecrets(value: string): string {
+  return value.replace(WORD, (word) => {
+    const path = word.split(/[?#]/, 1)[0] ?? '';
+    if (!path.includes('/')) return word;
+    const shownPath = withoutRequestIds(path);
+    return path === word ? shownPath : `${shownPath}?${HIDDEN}`;
+  });
+}
+
+function withoutRequestIds(path: string): string {
+  const shownLength = UP_TO_KEY.exec(path)?.[0].length ?? 0;
+  return path.slice(0, shownLength) + path.slice(shownLength).replace(MAYBE_REQUEST_ID, HIDDEN);
+}
+
+/**
+ * The limiter key in the path of a request, or in the query of a request of the dashboard. Express drops the parameters
+ * of a route before the error handler runs.
+ * @returns the key decoded, or as it stands in the path if its encoding is invalid; undefined if there is none
+ */
+export function keyOf(request: Request): string | undefined {
+  const [, resource, key] = (request.baseUrl + request.path).split('/');
+  if (resource === 'ui') return keyInQuery(request);
+  if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
+}
+
+function keyInQuery({ query }: Request): string | undefined {
+  return typeof query.key === 'string' && query.key !== '' ? query.key : undefined;
 }

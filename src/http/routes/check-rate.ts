@@ -1,12 +1,34 @@
-import type { NextFunction, Response } from 'express';
+import { randomUUID } from 'node:crypto';
 
-import type { Decided, DecideCheck } from '../../service/deciding/decide-check.js';
+import type { NextFunction, Response } from 'express';
+import type { Logger } from 'pino';
+
+import type { WaitingBody } from '../../api/answers.js';
+import type { Settings } from '../../config/settings.js';
+import type { CheckRequest, Decision, Limiter, Peek, PlaceInQueue } from '../../limiter/limiter.js';
+import { capacityOf } from '../../limiter/limits.js';
+import { type KeyPolicy, policyName } from '../../rules/policy.js';
+import type {
+  DecideCheck,
+  Decided,
+  PeekCheck,
+  Peeked,
+} from '../../service/deciding/decide-check.js';
 import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
-import type { PeekCheck } from '../../service/deciding/peek-check.js';
-import { parseCheck, parsePeek, type Query } from '../intake/parameters.js';
-import { preferredWaitSeconds } from '../intake/preferences.js';
-import { type AnswerParts, decisionAnswers, peekAnswers } from './decision-answers.js';
-import { rejectTooManyHits } from './too-many-hits.js';
+import {
+  OUTAGE_POLICY_HEADER,
+  rateLimitHeadersIn,
+  retryAfterSeconds,
+  SHADOW_HEADER,
+} from '../../service/decision-headers.js';
+import { limitBelow, millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
+import { ERRORS, serviceError } from '../../service/errors.js';
+import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-context.js';
+import { hasDisconnected } from '../intake/connection-state.js';
+import { parseCheck, parsePeek, preferredWaitSeconds, type Query } from '../intake/parameters.js';
+import { sendErrorBody } from '../replies/error-body.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
+import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
 /**
  * Answers one check, or a peek at what it would get.
@@ -62,4 +84,206 @@ function preferring(check: AskedCheck, millis: number): AskedCheck {
   return check.keepMillis === undefined
     ? { ...check, maxWaitMillis: millis }
     : { ...check, answerMillis: millis };
+}
+
+const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+/** The status of a check whose request waits on. */
+const WAITING_STATUS = 202;
+
+type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
+type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+
+/** Answers a check with its decision. @param preference the preference that was applied, for the answer to name it */
+export type AnswerDecision = (
+  response: Response,
+  key: string,
+  decided: Decided,
+  preference: string | undefined,
+) => void;
+
+interface AnswerParts {
+  readonly limiter: Pick<Limiter, 'giveBack'>;
+  readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
+  readonly logger: Logger;
+}
+
+/** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
+type DecisionHeaders = (
+  decision: Pick<Approval, 'quota' | 'outagePolicy'>,
+  policy: KeyPolicy,
+  denying: NamedLimit | undefined,
+) => (string | number)[];
+
+/** The headers in the form that the settings name. */
+function decisionHeadersIn({
+  RATE_LIMIT_HEADERS,
+}: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
+  const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
+  return ({ quota, outagePolicy }, policy, denying) => {
+    // Keeps approvals out of caches, which would give them out twice.
+    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
+    if (quota) addRateLimitHeaders(headers, quota, policy, denying);
+    if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+    return headers;
+  };
+}
+
+/** Returns functions that answer checks with their decisions, as the settings say. */
+function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
+  const headersOf = decisionHeadersIn(settings);
+
+  const headersFor = (
+    decision: Approval | Denial,
+    { policy, limit }: Decided,
+    preference: string | undefined,
+  ): (string | number)[] => {
+    const headers = headersOf(decision, policy, limit);
+    if (preference !== undefined) headers.push('Preference-Applied', preference);
+    return headers;
+  };
+
+  const deny = (
+    response: Response,
+    key: string,
+    denial: Denial,
+    { policy, limit, check: { hits, requestId } }: Decided,
+    headers: (string | number)[],
+  ): void => {
+    if (policy.isShadow) {
+      if (settings.LOG_4XX) {
+        const log = logOf(response.locals.context, logger);
+        logShadowDenial(log, key, denial.reason, limit?.name);
+      }
+      headers.push(SHADOW_HEADER, 'denied');
+      // Nothing counts this approval, so that a release of it is a 404.
+      sendApproval(response, requestId ?? randomUUID(), headers);
+      return;
+    }
+    const retryMillis = millisToRetry(denial, limit, hits);
+    sendDenial(response, key, { policy, limit, retryMillis, headers });
+  };
+
+  const logDisconnect = (response: Response, key: string, message: string): void => {
+    logOf(response.locals.context, logger).info({ key, status: CLIENT_CLOSED_REQUEST }, message);
+  };
+
+  return (response, key, decided, preference) => {
+    const { decision, check } = decided;
+    switch (decision.outcome) {
+      case 'approved': {
+        const { requestId, claim = requestId } = decision;
+        // The caller comes back for an approval of which it may not have heard.
+        if (hasDisconnected(response.req.socket) && check.keepMillis === undefined) {
+          logOf(response.locals.context, logger).debug(
+            { key },
+            'approval given back, since the client has disconnected',
+          );
+          limiter.giveBack(key, claim);
+          return;
+        }
+        sendApproval(response, requestId, headersFor(decision, decided, preference));
+        return;
+      }
+      case 'denied':
+        deny(response, key, decision, decided, headersFor(decision, decided, preference));
+        return;
+      case 'waiting': {
+        const { requestId, place } = decision;
+        if (place) sendPlace(response, requestId, place, preference);
+        else
+          logDisconnect(response, key, 'client disconnected while waiting, and its place is kept');
+        return;
+      }
+      case 'withdrawn':
+        logDisconnect(response, key, 'client disconnected while waiting');
+    }
+  };
+}
+
+/** Answers a peek: as the check would be answered, but with the time until its turn in place of an id. */
+type AnswerPeek = (response: Response, key: string, peeked: Peeked) => void;
+
+/** Returns a function that answers peeks, as the settings say. */
+function peekAnswers(settings: Pick<Settings, 'RATE_LIMIT_HEADERS'>): AnswerPeek {
+  const headersOf = decisionHeadersIn(settings);
+  return (response, key, { peek, policy, limit }) => {
+    const headers = headersOf(peek, policy, limit);
+    const isDenied = peek.outcome === 'denied';
+    if (isDenied && policy.isShadow) headers.push(SHADOW_HEADER, 'denied');
+    if (!isDenied || policy.isShadow) {
+      sendJson(response, 200, { key, waitMillis: 0 }, headers);
+      return;
+    }
+    const { turnMillis } = peek;
+    const waitMillis = Math.max(1, Math.ceil(turnMillis));
+    sendDenial(response, key, { policy, limit, retryMillis: turnMillis, headers, waitMillis });
+  };
+}
+
+/** What a denial of a check, or of a peek, says besides the key. */
+interface SentDenial {
+  readonly policy: KeyPolicy;
+  /** The limit that denies, if the key has several. */
+  readonly limit: NamedLimit | undefined;
+  readonly retryMillis: number;
+  readonly headers: (string | number)[];
+  /** Of a peek. */
+  readonly waitMillis?: number;
+}
+
+/** Answers that a check is denied, or would be. */
+function sendDenial(
+  response: Response,
+  key: string,
+  { policy, limit, retryMillis, headers, waitMillis }: SentDenial,
+): void {
+  const code = 'RATE_LIMIT_EXCEEDED';
+  response.locals.errorCode = code;
+  if (limit) response.locals.limit = limit.name;
+  headers.push('Retry-After', retryAfterSeconds(retryMillis));
+  const body = { error: ERRORS[code].message, key, code, limit: limit?.name, waitMillis } as const;
+  sendErrorBody(response, DENIED_STATUS, body, headers, [limit?.name ?? policyName(policy)]);
+}
+
+/** Tells a client where its request waits on. */
+function sendPlace(
+  response: Response,
+  requestId: string,
+  { position, waitMillis }: PlaceInQueue,
+  preference: string | undefined,
+): void {
+  const headers = ['Cache-Control', 'no-store'];
+  if (preference !== undefined) headers.push('Preference-Applied', preference);
+  const body: WaitingBody = { request_id: requestId, position, waitMillis: Math.ceil(waitMillis) };
+  sendJson(response, WAITING_STATUS, body, headers);
+}
+
+/**
+ * @param requestId a UUID, which needs no escaping: building the text takes a tenth of the time of serializing an
+ *   object
+ */
+function sendApproval(
+  response: Response,
+  requestId: string,
+  headers: readonly (string | number)[],
+): void {
+  send(response, 200, JSON_TYPE, `{"request_id":"${requestId}"}`, headers);
+}
+
+/**
+ * Rejects a check that could never be approved. Envoy's protocol has no such error: there it is a denial.
+ * @throws ServiceError TOO_MANY_HITS
+ */
+export function rejectTooManyHits(
+  { hits = 1 }: Pick<CheckRequest, 'hits'>,
+  { decision, policy }: { readonly decision: Decision | Peek; readonly policy: KeyPolicy },
+): void {
+  if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
+    return;
+  const below = limitBelow(decision.quota, hits) ?? decision.quota.limits[0];
+  const { name, maximum, algorithm } = below;
+  const isBurst = algorithm.name === 'token_bucket' && algorithm.burst < maximum;
+  const limit = name === undefined ? 'the key' : `the limit ${name}`;
+  const bound = isBurst ? 'burst' : 'maximum';
+  throw serviceError('TOO_MANY_HITS', { hits, max: capacityOf(below), bound, limit });
 }

@@ -5,16 +5,14 @@ import type { RequestHandler } from 'express';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
-import { inSlices } from '../../service/deciding/in-slices.js';
-import type { Slices } from '../../service/deciding/slices.js';
+import { inSlices, type Slices } from '../../service/deciding/slices.js';
 import {
   debugBody,
   debugDetailBody,
   type InstanceDetail,
   type MissingInstance,
 } from '../../api/debug-body.js';
-import { BROWSER_HEADERS } from '../replies/headers.js';
-import { sendJson, writeHead, writePart } from '../replies/reply.js';
+import { BROWSER_HEADERS, sendJson, writeHead, writePart } from '../replies/reply.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in slices. */
 const PAGE_PAUSE_MILLIS = 1;

@@ -1,31 +1,34 @@
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
-import { isRequestId } from '../../common/request-id.js';
+import { isRequestId } from '../../common/schemas.js';
 import type { Settings } from '../../config/settings.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Rules } from '../../rules/rules.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
 import type { Service } from '../../service/service.js';
-import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { type ServiceError, serviceError } from '../../service/errors.js';
 import { guardsOf } from '../auth/guards.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
-import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
-import { parseQuery } from '../intake/query-string.js';
-import { errorHandler } from '../replies/error-handler.js';
+import { NO_PARAMETERS, PARAMETERS, parseQuery, type Query } from '../intake/parameters.js';
+import { errorHandler } from '../replies/error-body.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { UnsentAnswers } from '../replies/unsent-answers.js';
-import { checkMany } from './bulk/check-many.js';
-import { releaseMany } from './bulk/release-many.js';
+import { checkMany, releaseMany } from './bulk.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
-import { docsFile, docsPage, openApiJson } from './document-handlers.js';
-import { healthz, metricsText, readyz } from './health-handlers.js';
-import { changeKey, endHold } from './key-handlers.js';
+import {
+  docsFile,
+  docsPage,
+  healthz,
+  metricsText,
+  openApiJson,
+  readyz,
+} from './service-handlers.js';
+import { amendRequest, changeKey, endHold, releaseRequest, requestStatus } from './key-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
-import { amendRequest, releaseRequest, requestStatus } from './request-handlers.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 

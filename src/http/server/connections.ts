@@ -2,7 +2,7 @@ import { Server as HttpServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
 
-import { pause } from '../../common/pause.js';
+import { pause } from '../../common/deadline.js';
 import { firstPendingResponse } from '../intake/connection-state.js';
 
 const IDLE_SWEEP_MILLIS = 20;

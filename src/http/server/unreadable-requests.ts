@@ -7,8 +7,8 @@ import type { Logger } from 'pino';
 import { isReceivingBody } from '../intake/intake.js';
 import { firstPendingResponse, isUnread } from '../intake/connection-state.js';
 import { ERRORS } from '../../service/errors.js';
-import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
-import { levelOf, type LoggedStatuses } from '../../service/request-log.js';
+import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/reply.js';
+import { levelOf, type LoggedStatuses } from '../../service/request-context.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';

@@ -7,7 +7,7 @@ import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
-import type { Stopped } from './queue/queued.js';
+import type { Stopped } from './queue/waiting-list.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;

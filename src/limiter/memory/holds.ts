@@ -3,7 +3,7 @@ import type { Amendment } from '../limiter.js';
 import { countsList, type Limit } from '../limits.js';
 import { isHeld, LABELS, labelsOf, type RequestState, type RequestTerms } from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { Moments } from './moments.js';
+import { Moments } from './heap.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;

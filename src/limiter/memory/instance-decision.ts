@@ -1,7 +1,9 @@
-import { claimOf } from '../claims.js';
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
-import type { Decision, Peek, Quota } from '../limiter.js';
-import type { OtherTerm } from '../request.js';
+import type { Decision, Peek, Quota, RejectedReport, RemainingReport } from '../limiter.js';
+import type { Limits } from '../limits.js';
+import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
+import type { Approvals } from './approvals.js';
+import type { WaitingQueue } from './queue/waiting-queue.js';
 
 /** What an instance makes of a check of a new request. */
 export type InstanceDecision =
@@ -18,7 +20,7 @@ export type InstanceDecision =
   | 'waiting';
 
 /** What becomes of a check that does not wait. */
-export type DecisionAtOnce = Extract<
+type DecisionAtOnce = Extract<
   InstanceDecision,
   'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full'
 >;
@@ -96,4 +98,38 @@ export function peekOf({ decision, quota, turnMillis }: InstancePeek): Peek {
       return { outcome: 'denied', reason, quota, turnMillis };
     }
   }
+}
+
+/** Returns what becomes of a check that does not wait. */
+export function decideAtOnce(
+  now: number,
+  terms: RequestTerms,
+  approvals: Approvals,
+  queue: WaitingQueue,
+  isPaused: boolean,
+): DecisionAtOnce {
+  const { hits = 1 } = terms;
+  const fits = approvals.fit(terms);
+  const areFull = approvals.areFull(terms);
+  const hasRoom = fits && !areFull && !isPaused;
+  if (hasRoom && queue.isNext(now, terms, (head) => approvals.stoppedBy(head) ?? 'all')) {
+    return 'approved';
+  }
+  if (hits > 1 && approvals.exceed(terms)) return 'too_many_hits';
+  if (areFull && fits) return 'key_full';
+  return isPaused ? 'paused' : 'denied';
+}
+
+/**
+ * Why a key with these limits can't take a report.
+ * @returns undefined if it can
+ */
+export function rejectionOf(
+  limits: Limits,
+  { limit: wanted }: Pick<RemainingReport, 'limit'>,
+): RejectedReport | undefined {
+  const limit = limits.find(({ name }) => name === wanted);
+  if (!limit) return { rejected: 'limit', further: limits.flatMap(({ name = [] }) => name) };
+  const { name: algorithm } = limit.algorithm;
+  return algorithm === 'fixed_window' ? undefined : { rejected: 'algorithm', algorithm };
 }

@@ -1,7 +1,9 @@
-import type { InstanceDetail, InstanceState, Quota } from '../limiter.js';
+import type { InstanceDetail, InstanceState, Quota, RequestStatus } from '../limiter.js';
 import { type ForEachLimit, forEachLimit, type LimitState } from '../limits.js';
+import { MOST_LISTS_SHOWN } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
-import { placesIn } from './queue/places.js';
+import type { RequestRecord } from './known-requests.js';
+import { arrivalOf, type Queued } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
 
@@ -58,4 +60,68 @@ export function detailOf(shown: ShownKey, now: number, mostQueued: number): Inst
 /** Returns what a key has left as of its last operation. @param pausedUntil -Infinity if it is not paused */
 export function quotaOf({ limits }: Approvals, now: number, pausedUntil: number): Quota {
   return { limits: forEachLimit(limits, (limit) => limit.quota(now, pausedUntil)) };
+}
+
+/**
+ * What a request is that does not wait; undefined if it is unknown, or over. `lua/status.lua` has the same rules.
+ * @param approvals of its key, as of now
+ * @param record of the request, if its caller has chosen the id
+ */
+export function approvalStatus(
+  now: number,
+  requestId: string,
+  approvals: Approvals,
+  record: RequestRecord | undefined,
+): RequestStatus | undefined {
+  const lapse = approvals.holds?.lapseOf(requestId);
+  if (lapse !== undefined) return { status: 'approved', holdMillis: lapse - now };
+  // A check with a chosen id gets the same approval also after its window.
+  const isApproved = record ? record.state === 'approved' : approvals.counts(now, requestId);
+  return isApproved ? { status: 'approved' } : undefined;
+}
+
+/**
+ * Returns who waits. All places are those of this process.
+ * @param now in milliseconds of the clock by which they came
+ * @param most of the waiting requests, those whose turns come first
+ */
+function placesIn(
+  queue: WaitingQueue,
+  now: number,
+  most: number,
+): Pick<InstanceDetail, 'queue' | 'lists' | 'listCount' | 'replicas'> {
+  const places = queue.size;
+  return {
+    queue: queue
+      .first(most)
+      .map((waiter) => ({ replica: undefined, waitedMillis: waitedMillis(waiter, now) })),
+    ...listsIn(queue, now),
+    replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
+  };
+}
+
+/** Nothing of a queue with one list. */
+function listsIn(queue: WaitingQueue, now: number): Pick<InstanceDetail, 'lists' | 'listCount'> {
+  const lists = queue.lists();
+  if (lists.length === 0) return {};
+  const longest = lists
+    .toSorted((a, b) => b.size - a.size || ticketOf(a.head) - ticketOf(b.head))
+    .slice(0, MOST_LISTS_SHOWN);
+  return {
+    lists: longest.map(({ kind, name, size, head }) => ({
+      kind,
+      name,
+      waiting: size,
+      oldestMillis: waitedMillis(head, now),
+    })),
+    listCount: lists.length,
+  };
+}
+
+function ticketOf(waiter: Queued | undefined): number {
+  return waiter?.ticket ?? 0;
+}
+
+function waitedMillis(waiter: Queued | undefined, now: number): number {
+  return waiter ? Math.max(0, now - arrivalOf(waiter)) : 0;
 }

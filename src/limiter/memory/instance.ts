@@ -12,18 +12,20 @@ import type {
   RequestStatus,
 } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
-import { rejectionOf } from '../rejected-report.js';
+import {
+  decideAtOnce,
+  type InstanceDecision,
+  type InstancePeek,
+  type RecordDecision,
+  rejectionOf,
+} from './instance-decision.js';
 import { isHeld, type RequestTerms, termsOf } from '../request.js';
-import { approvalStatus } from './approval-status.js';
+import { approvalStatus, detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import { decideAtOnce } from './decide-at-once.js';
-import type { InstanceDecision, InstancePeek, RecordDecision } from './instance-decision.js';
-import { detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
 import { type ClaimOutcome, KnownRequests } from './known-requests.js';
-import type { Window } from './limits/window.js';
+import { microsOf, type Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { microsOf } from './micros.js';
-import { arrivalOf } from './queue/queued.js';
+import { arrivalOf } from './queue/waiting-list.js';
 import { WaitingQueue } from './queue/waiting-queue.js';
 import { RulesInForce } from './rules-in-force.js';
 import { Turns } from './turns.js';

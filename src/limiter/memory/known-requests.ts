@@ -11,8 +11,8 @@ import {
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
 import type { MemoryBudget } from './memory-budget.js';
-import { Moments } from './moments.js';
-import { arrivalOf } from './queue/queued.js';
+import { Moments } from './heap.js';
+import { arrivalOf } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 
 /** What a record takes, measured. */

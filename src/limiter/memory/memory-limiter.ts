@@ -2,11 +2,9 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../common/clock.js';
-import { inTicks } from '../../common/in-ticks.js';
-import { endOfTick, eventLoop } from '../../common/ticks.js';
+import { endOfTick, eventLoop, inTicks } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
-import type { CallerPresence } from '../caller-presence.js';
-import { nextClaimNumber, parseClaim } from '../claims.js';
+import { type CallerPresence, nextClaimNumber, parseClaim } from '../request.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
 import type {
@@ -32,20 +30,14 @@ import type {
   RequestStatus,
   StoreCondition,
 } from '../limiter.js';
-import { rejectionOf } from '../rejected-report.js';
+import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
-import { decisionOf, peekOf } from './instance-decision.js';
-import { KeptPolicy } from './kept-policy.js';
-import { KeyMap } from './key-map.js';
+import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
 import type { KnownRequests } from './known-requests.js';
-import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { inPages } from './pages.js';
-import { Sweep } from './sweep.js';
-import { Waiters } from './waiters.js';
-import { Waits } from './waits.js';
+import { Waiters, Waits } from './waits.js';
 
 interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;

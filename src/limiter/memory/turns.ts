@@ -2,7 +2,7 @@ import type { CheckRequest } from '../limiter.js';
 import type { QueueList } from '../queue-order.js';
 import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
-import { millisUntil, unlessPaused } from './limits/room-at.js';
+import { millisUntil, unlessPaused } from './limits/counted-limit.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
 

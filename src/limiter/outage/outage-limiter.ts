@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { withEach } from '../../common/steps.js';
-import { CallerPresence } from '../caller-presence.js';
+import { CallerPresence } from '../request.js';
 import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import {
   type Amended,

@@ -2,10 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 import { FrequentLog } from '../../common/frequent-log.js';
-import { backoffMillis } from '../shared/backoff.js';
-import type { CallLoad, CallOutcome } from '../shared/store-observer.js';
-import type { Breaker } from './breaker.js';
-import { Breakers, type BreakersParts } from './breakers.js';
+import { backoffMillis, type CallLoad, type CallOutcome } from '../shared/store-observer.js';
+import { type Breaker, Breakers, type BreakersParts } from './breakers.js';
 import { TimeoutError, withinDeadline } from '../../common/deadline.js';
 import { classifyFailure, explained, type Failure, isDemoted } from './store-errors.js';
 

@@ -10,7 +10,7 @@ import { hasSettableWindow } from '../../limiter/limits.js';
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { answerBatch, type CheckReply, failBatch, type PendingCheck } from './check-replies.js';
-import { groupBy } from '../../common/group-by.js';
+import { groupBy } from '../../common/collections.js';
 import type { KeyNaming } from '../shared/key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {

@@ -1,4 +1,4 @@
-import { RecentValues } from '../../common/recent-values.js';
+import { RecentValues } from '../../common/collections.js';
 import type { KeyAssumption } from '../scripts/check-codec.js';
 
 /** The most keys in each of the two generations. */

@@ -1,3 +1,7 @@
+import type { RedisOptions } from 'ioredis';
+
+import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../shared/store-observer.js';
+
 /**
  * A text that may change. ioredis passes the object itself from options to options and from client to client, and
  * converts it to a string whenever it sends it.
@@ -53,7 +57,7 @@ export interface ConnectionSettings {
 /** The port of a URL without one. */
 export const REDIS_PORT = 6379;
 
-export interface Credentials {
+interface Credentials {
   readonly username?: string;
   readonly password?: string;
 }
@@ -77,4 +81,49 @@ export function addressIn(url: URL, defaultPort: number): { host: string; port: 
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? defaultPort : Number(url.port),
   };
+}
+
+const FIRST_RETRY_MILLIS = 10;
+/** How long a closing connection waits for the other side. */
+const FAREWELL_MILLIS = 100;
+
+/** The options of ioredis that are used here. */
+export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
+
+export function reconnectAfter(attempt: number): number {
+  return backoffMillis(attempt, FIRST_RETRY_MILLIS);
+}
+
+/** The options of all connections, to servers and to sentinels. */
+export function clientOptions(settings: ConnectionSettings): ClientOptions {
+  const { timeoutMillis, name, tls } = settings;
+  return {
+    connectionName: name,
+    connectTimeout: timeoutMillis,
+    disconnectTimeout: FAREWELL_MILLIS,
+    enableOfflineQueue: false,
+    // A command without an answer fails with its connection. The caller decides whether to send it again.
+    maxRetriesPerRequest: 0,
+    retryStrategy: reconnectAfter,
+    // While Redis loads its data, it estimates when it will be done, in seconds. ioredis would wait for that long.
+    maxLoadingRetryTime: LONGEST_BACKOFF_MILLIS,
+    ...(tls && { tls }),
+  };
+}
+
+/** The credentials in the settings, else those in a URL. */
+export function credentials(
+  settings: Pick<ConnectionSettings, 'username' | 'password'>,
+  ofUrl: Credentials,
+): Credentials {
+  const { username = ofUrl.username, password = ofUrl.password } = settings;
+  return {
+    ...(username !== undefined && { username: asText(username) }),
+    ...(password !== undefined && { password: asText(password) }),
+  };
+}
+
+/** ioredis treats a live text as a string, and converts it when it sends it. */
+function asText(text: string | LiveText): string {
+  return text as string;
 }

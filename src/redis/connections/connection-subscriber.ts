@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
-import { Heartbeat } from './heartbeat.js';
-import type { Subscriber, SubscriberEvents } from './subscriber.js';
+import { Heartbeat } from './silence.js';
+import type { Subscriber, SubscriberEvents } from './connections.js';
 
 /** All subscriptions on one connection. */
 export class ConnectionSubscriber implements Subscriber {

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 
-import type { Subscriber } from './subscriber.js';
+import { withinDeadline } from '../../common/deadline.js';
 
 /** A replica's connections to Redis in any topology. Lost connections are always made again. */
 export interface Connections {
@@ -41,4 +41,36 @@ export interface Connections {
   refusedMillis(): number;
   /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
+}
+
+/** The events of subscriptions. */
+export interface SubscriberEvents {
+  /** A subscription was made, or made again. Messages before it may be lost. Later ones arrive. */
+  onSubscribed(channel: string): void;
+  onMessage(channel: string, message: string): void;
+}
+
+/**
+ * Subscriptions that are made again when their connection is. Messages are hints, and may be lost. Each
+ * listener gets all events.
+ */
+export interface Subscriber {
+  listen(events: SubscriberEvents): void;
+  subscribe(channel: string): void;
+  unsubscribe(channel: string): void;
+}
+
+interface Client {
+  quit(): Promise<unknown>;
+  disconnect(): void;
+}
+
+/** Closes a connection once all its commands have been answered, or when that takes longer than `timeoutMillis`. */
+export async function quit(client: Client, timeoutMillis: number): Promise<void> {
+  try {
+    await withinDeadline(client.quit(), timeoutMillis);
+  } catch {
+    // Without a connection QUIT can't be sent.
+    client.disconnect();
+  }
 }

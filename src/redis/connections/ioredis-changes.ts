@@ -1,14 +1,3 @@
-// What Sluice changes in ioredis 6. Sentinels and clusters create clients of their own, so no option and no event reaches
-// all clients. The changes:
-// - Host names are looked up by HostLookups.
-// - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
-//   its TLS handshake has a second one, which would end the process without a listener.
-// - An ASKING may fail. ioredis awaits none, and an unhandled rejection ends the process. A topology that does not have
-//   a new node yet closes the connection to it while calls for its moving slot are under way.
-// - A sentinel that can't be reached says why.
-// - All commands of one go of the event loop share a write (shared-writes.ts).
-// - No client tells its name and version by CLIENT SETINFO. A user with few rights would need a rule for it, which
-//   servers before Redis 7.2 don't know.
 import { lookup as lookUpByNode } from 'node:dns/promises';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectByTls } from 'node:tls';
@@ -18,7 +7,41 @@ import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
 import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
 
 import { HostLookups } from './host-lookups.js';
-import { shareWrites } from './shared-writes.js';
+
+/**
+ * Makes all commands that are sent on a connection in one go of the event loop travel in one write. ioredis writes each
+ * command by itself, and its automatic pipelines make the commands of a cluster's node wait for one another, and fail
+ * together when one slot has moved.
+ */
+function shareWrites(socket: Socket): void {
+  const write: Socket['write'] = socket.write.bind(socket);
+  let isCorked = false;
+  const uncork = (): void => {
+    isCorked = false;
+    socket.uncork();
+  };
+  socket.write = ((...args: Parameters<Socket['write']>) => {
+    if (!isCorked) {
+      isCorked = true;
+      socket.cork();
+      // After the callback that runs now, with all that it sends.
+      process.nextTick(uncork);
+    }
+    return write(...args);
+  }) as Socket['write'];
+}
+
+// What Sluice changes in ioredis 6. Sentinels and clusters create clients of their own, so no option and no event reaches
+// all clients. The changes:
+// - Host names are looked up by HostLookups.
+// - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
+//   its TLS handshake has a second one, which would end the process without a listener.
+// - An ASKING may fail. ioredis awaits none, and an unhandled rejection ends the process. A topology that does not have
+//   a new node yet closes the connection to it while calls for its moving slot are under way.
+// - A sentinel that can't be reached says why.
+// - All commands of one go of the event loop share a write (`shareWrites`).
+// - No client tells its name and version by CLIENT SETINFO. A user with few rights would need a rule for it, which
+//   servers before Redis 7.2 don't know.
 
 DEFAULT_REDIS_OPTIONS.disableClientInfo = true;
 

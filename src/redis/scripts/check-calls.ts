@@ -2,7 +2,7 @@ import { StoreFullError } from '../../limiter/errors.js';
 import type { RequestTrace } from '../../limiter/limiter.js';
 import type { Call, CallGuard } from '../availability/call-guard.js';
 import { classifyFailure } from '../availability/store-errors.js';
-import { groupBy } from '../../common/group-by.js';
+import { groupBy } from '../../common/collections.js';
 import {
   type CheckBatch,
   type CheckBatchReply,

@@ -9,8 +9,7 @@ import {
   NotWantedError,
 } from '../availability/store-errors.js';
 import type { Connections } from '../connections/connections.js';
-import { LibraryLoader } from './library-loader.js';
-import type { Script } from './script-loader.js';
+import { LibraryLoader, type Script } from './script-loader.js';
 
 /** One call of a script. */
 export interface ScriptCall {

@@ -1,5 +1,5 @@
 import type { Quota } from '../../limiter/limiter.js';
-import { parseClaim } from '../../limiter/claims.js';
+import { parseClaim } from '../../limiter/request.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';

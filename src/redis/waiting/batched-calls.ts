@@ -2,8 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
-import { backoffMillis } from '../shared/backoff.js';
-import type { StoreObserver } from '../shared/store-observer.js';
+import { backoffMillis, type StoreObserver } from '../shared/store-observer.js';
 
 const FIRST_RETRY_MILLIS = 50;
 

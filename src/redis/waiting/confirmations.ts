@@ -1,4 +1,4 @@
-import { groupBy } from '../../common/group-by.js';
+import { groupBy } from '../../common/collections.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
-import type { CallerPresence } from '../../limiter/caller-presence.js';
+import type { CallerPresence } from '../../limiter/request.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import { placeIn, type PlaceInQueue, type Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';

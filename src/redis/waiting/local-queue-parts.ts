@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { KeptPlacesParts } from './kept-places.js';
-import type { LeaseRenewals } from './lease-renewals.js';
+import type { LeaseRenewals } from './leases.js';
 import type { SettleCallsParts, SettleLine } from './settle-calls.js';
 import type { WaitingStore } from '../scripts/scripts.js';
 import type { WakeChannel } from './wake-channel.js';

@@ -1,13 +1,13 @@
-import type { CallerPresence } from '../../limiter/caller-presence.js';
+import type { CallerPresence } from '../../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { KeptPlaces } from './kept-places.js';
-import type { LeasedQueue } from './lease-renewals.js';
+import type { LeasedQueue } from './leases.js';
 import type { LocalQueueParts } from './local-queue-parts.js';
-import { ModeTimer } from './mode-timer.js';
+import { ModeTimer, nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import {
   type HeldUntil,
   heldUntilByReply,
@@ -17,7 +17,6 @@ import {
   quotaOf,
 } from './news.js';
 import { type Place, Places } from './places.js';
-import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import { SettleCalls, type Unsettled } from './settle-calls.js';
 import type { Wake, WakeListener } from './wake-channel.js';
 import { type Heard, WakeNumbers } from './wake-numbers.js';

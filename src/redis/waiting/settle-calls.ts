@@ -5,7 +5,7 @@ import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
-import type { Lease } from './lease.js';
+import type { Lease } from './leases.js';
 import type { Places } from './places.js';
 import type { WaitingStore } from '../scripts/scripts.js';
 

@@ -1,6 +1,6 @@
 import { settleDelay } from '../../limiter/settle-delay.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
-import type { CallerPresence } from '../../limiter/caller-presence.js';
+import type { CallerPresence } from '../../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
@@ -11,8 +11,7 @@ import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { CallerSettings } from '../scripts/shared-arguments.js';
 import type { CallsParts } from './batched-calls.js';
 import { Confirmations } from './confirmations.js';
-import { Lease, leasesUnsettled } from './lease.js';
-import { LeaseRenewals } from './lease-renewals.js';
+import { Lease, LeaseRenewals, leasesUnsettled } from './leases.js';
 import { LocalQueue } from './local-queue.js';
 import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';

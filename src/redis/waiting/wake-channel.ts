@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 
-import { parsedMessage } from '../../common/parsed-message.js';
+import { parsedMessage } from '../../common/schemas.js';
 import { claimHere, endedHere, type EndedWait } from '../scripts/requests-codec.js';
 import type { Connections } from '../connections/connections.js';
 

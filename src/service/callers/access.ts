@@ -1,6 +1,5 @@
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
-import type { RequestContext } from '../request-context.js';
-import type { Scope } from './caller.js';
+import type { RequestContext, Scope } from '../request-context.js';
 
 /** The permissions of callers. All but the first two ask of a caller who has entered. */
 export interface Access {

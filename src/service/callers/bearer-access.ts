@@ -1,13 +1,13 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../common/clock.js';
+import { FrequentLog } from '../../common/frequent-log.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
-import { inPlace } from '../../limiter/request-places.js';
-import type { ErrorCode, ErrorValues } from '../errors.js';
-import type { RequestContext } from '../request-context.js';
-import { type ServiceError, serviceError } from '../service-error.js';
+import { inPlace, RequestPlaces, type TakenPlace } from '../../limiter/request-places.js';
+import { type ErrorCode, type ErrorValues, type ServiceError, serviceError } from '../errors.js';
+import type { Caller, RequestContext, Scope } from '../request-context.js';
 import type { Access } from './access.js';
-import type { Caller, Scope } from './caller.js';
-import type { CallerPlaces } from './caller-places.js';
-import type { RejectionReason, TokenRejections } from './token-rejections.js';
 import type { Tokens } from './tokens.js';
 
 /** @returns undefined for an unknown token */
@@ -85,4 +85,73 @@ async function withoutPlace(
 /** The token in `Authorization: Bearer <token>`; the scheme in any case, RFC 9110, section 11.1. */
 function tokenOf({ headers }: RequestContext): string | undefined {
   return /^bearer +(\S.*)$/i.exec(headers.authorization ?? '')?.[1];
+}
+
+/** Why a request is rejected for its token. */
+type RejectionReason = 'token_required' | 'token_unknown' | 'scope_missing' | 'key_not_allowed';
+
+/**
+ * Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason.
+ */
+export class TokenRejections {
+  /** Since the start, by reason. */
+  readonly counts: Record<RejectionReason, number> = {
+    token_required: 0,
+    token_unknown: 0,
+    scope_missing: 0,
+    key_not_allowed: 0,
+  };
+  readonly #log: FrequentLog<RejectionReason>;
+
+  constructor(clock: Clock, logger: Logger) {
+    this.#log = new FrequentLog(clock, (rejected) => {
+      logger.warn({ rejected }, 'requests rejected for their tokens');
+    });
+  }
+
+  record(reason: RejectionReason): void {
+    this.counts[reason] += 1;
+    this.#log.note(reason);
+  }
+
+  /** Logs the rejections of the last second. */
+  close(): void {
+    this.#log.close();
+  }
+}
+
+/** Counts the places that each caller's waiters take on this replica. The counts outlive a change of the tokens. */
+export class CallerPlaces {
+  readonly #ofCallers = new Map<string, RequestPlaces>();
+
+  /**
+   * @param maxWaiters the places of all callers together
+   * @param maxPerCaller the most places of a caller without a share of its own; half of all by default
+   */
+  constructor(
+    private readonly maxWaiters: number,
+    private readonly maxPerCaller = Math.ceil(maxWaiters / 2),
+  ) {}
+
+  /** @returns undefined if the caller has no place left */
+  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): TakenPlace | undefined {
+    const { name } = caller;
+    const places = this.#ofCallers.get(name) ?? new RequestPlaces();
+    const place = places.take(this.#mostOf(caller), request);
+    if (!place) return undefined;
+    this.#ofCallers.set(name, places);
+    return {
+      giveBack: () => {
+        place.giveBack();
+        if (places.taken === 0 && this.#ofCallers.get(name) === places)
+          this.#ofCallers.delete(name);
+      },
+    };
+  }
+
+  /** A share is never less than one place. */
+  #mostOf({ waitingShare }: Caller): number {
+    if (waitingShare === undefined) return this.maxPerCaller;
+    return Math.max(1, Math.round(waitingShare * this.maxWaiters));
+  }
 }

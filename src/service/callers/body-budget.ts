@@ -1,4 +1,4 @@
-import { serviceError } from '../service-error.js';
+import { serviceError } from '../errors.js';
 
 const MIB = 1024 * 1024;
 

@@ -1,3 +1,7 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../common/clock.js';
+import { FrequentLog } from '../../common/frequent-log.js';
 import type { Settings } from '../../config/settings.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import {
@@ -5,24 +9,26 @@ import {
   type Decision,
   isOverride,
   type Limiter,
+  type Peek,
 } from '../../limiter/limiter.js';
+import { countsList, type LimitQuota } from '../../limiter/limits.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
+import { ServiceError } from '../errors.js';
 import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
-import { ServiceError } from '../service-error.js';
-import { withCountedLimits } from './counted-limits.js';
-import { type AskedCheck, inItsList } from './lists-of-checks.js';
+import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
 import {
+  type KeyRules,
   rejectForbiddenHold,
   rejectForbiddenOverrides,
   rejectTooLongKeeping,
+  rejectUnknownKey,
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
-import type { UndecidedChecks } from './undecided-checks.js';
-import { type KeyRules, rejectUnknownKey } from './unknown-keys.js';
 
 export interface DecideParts extends KeyRules {
   readonly limiter: Pick<Limiter, 'check'>;
@@ -137,4 +143,80 @@ function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof UnavailableError) return error.reason;
   const isOverShare = error instanceof ServiceError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
   return isOverShare ? 'too_many_waiters_of_caller' : undefined;
+}
+
+/**
+ * Returns a decision, or a peek, with the quota of the limits that count the check. A limit of other lanes can't have
+ * denied it, and is none that its caller has to observe.
+ */
+function withCountedLimits<Result extends Decision | Peek>(
+  result: Result,
+  list: QueueList | undefined,
+): Result {
+  const quota = 'quota' in result ? result.quota : undefined;
+  if (!quota || quota.limits.every((limit) => countsList(limit, list))) return result;
+  const [own, ...further] = quota.limits;
+  const limits = [own, ...further.filter((limit: LimitQuota) => countsList(limit, list))] as const;
+  return { ...result, quota: { ...quota, limits } };
+}
+
+interface PeekParts extends KeyRules {
+  readonly limiter: Pick<Limiter, 'peek'>;
+}
+
+/** What a check would get, and what applies to its key. */
+export interface Peeked {
+  readonly peek: Peek;
+  readonly policy: KeyPolicy;
+  /** The limit that would deny the check, if its key has several. */
+  readonly limit?: NamedLimit | undefined;
+}
+
+/**
+ * Says what a check would get. It is no decision: no metric counts it, and it has no span.
+ * @throws ServiceError as for a check; as `Limiter.peek`
+ */
+export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
+
+export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
+  return async (asked) => {
+    const policy = policyOf(asked.key);
+    rejectUnknownKey(policy, settings);
+    rejectForbiddenHold(asked, policy);
+    const request = inItsList(asked, policy);
+    const peek = withCountedLimits(await limiter.peek(request), request.list);
+    return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
+  };
+}
+
+/** Reasons with log lines of their own, about the loss of a store or the end of the service. */
+const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
+  'store_unavailable',
+  'shutting_down',
+  'handed_over',
+]);
+
+/** Counts the checks that failed with a 503, and logs them: one line a second with the counts by reason. */
+export class UndecidedChecks {
+  readonly #log: FrequentLog<FailureReason>;
+
+  constructor(
+    private readonly metrics: Pick<Metrics, 'failed'>,
+    clock: Clock,
+    logger: Logger,
+  ) {
+    this.#log = new FrequentLog(clock, (undecided) => {
+      logger.warn({ undecided }, 'checks not decided');
+    });
+  }
+
+  record(reason: FailureReason): void {
+    this.metrics.failed(reason);
+    if (!LOGGED_ELSEWHERE.has(reason)) this.#log.note(reason);
+  }
+
+  /** Logs the checks of the last second. */
+  close(): void {
+    this.#log.close();
+  }
 }

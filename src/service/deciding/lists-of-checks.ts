@@ -1,7 +1,7 @@
 import type { CheckRequest, PeekRequest, RefundRequest } from '../../limiter/limiter.js';
 import { DEFAULT_WEIGHT, type QueueList } from '../../limiter/queue-order.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { invalidParameter } from '../service-error.js';
+import { invalidParameter } from '../errors.js';
 
 /** How a check names the list that it belongs to, in a key that has several. */
 export interface NamedList {

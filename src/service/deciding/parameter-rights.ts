@@ -1,8 +1,9 @@
 import type { Settings } from '../../config/settings.js';
+import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow } from '../../limiter/limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { type ServiceError, serviceError } from '../service-error.js';
+import { type ServiceError, serviceError } from '../errors.js';
 
 /**
  * @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check,
@@ -92,4 +93,31 @@ function rejectForbidden(parameter: string, isAllowed: boolean, value: number, m
 
 function rejectAbove(parameter: string, value: number, max: number): void {
   if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
+}
+
+/** What says what applies to a key, and what becomes of keys without a rule. */
+export interface KeyRules {
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+}
+
+/** @throws ServiceError KEY_UNKNOWN if no rule matches the key, and such keys are rejected */
+export function rejectUnknownKey(
+  { isKnown }: Pick<KeyPolicy, 'isKnown'>,
+  { UNKNOWN_KEYS }: KeyRules['settings'],
+): void {
+  if (!isKnown && UNKNOWN_KEYS === 'deny') throw serviceError('KEY_UNKNOWN', {});
+}
+
+/**
+ * Checks the length of a key.
+ * @param key decoded
+ * @throws ServiceError INVALID_KEY_LENGTH
+ */
+export function parseKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  const { min, max } = BOUNDS.keyBytes;
+  if (bytes >= min && bytes <= max) return key;
+  throw serviceError('INVALID_KEY_LENGTH', { min, max, bytes });
 }

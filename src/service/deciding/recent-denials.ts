@@ -1,4 +1,4 @@
-import { RecentValues } from '../../common/recent-values.js';
+import { RecentValues } from '../../common/collections.js';
 import { DENIAL_REASONS, type DenialReason } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 

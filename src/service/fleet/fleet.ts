@@ -1,10 +1,12 @@
+import { z } from 'zod';
+
 import { type Clock, systemClock } from '../../common/clock.js';
+import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import type { DeniedKey } from '../deciding/recent-denials.js';
-import { deniedTogether } from './denied-together.js';
-import { STEP_MILLIS } from './history-pages.js';
-import { historyOf, type KeyHistory, sumOf } from './key-history.js';
-import { readReport, type ReplicaReport, writeReport } from './replica-report.js';
+import { DENIAL_REASONS } from '../../limiter/limiter.js';
+import type { DecisionTotals } from '../../metrics/metrics.js';
+import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
+import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
 import { MOST_WATCHED, type WatchedKeys } from './watched-keys.js';
 
@@ -181,4 +183,105 @@ export class Fleet {
     }
     return [...this.#lookedAt.keys()];
   }
+}
+
+/** What an older report says of denials is not shown. The store is down then, so that nobody reports. */
+const OLDEST_MILLIS = 60_000;
+
+/**
+ * Puts the runs of each key together, which several replicas have denied.
+ * @param reports the denials of each, and how long ago it reported them
+ */
+function deniedTogether(
+  reports: readonly (readonly [denied: readonly DeniedKey[], ageMillis: number])[],
+): DeniedKey[] {
+  const byKey = new Map<string, DeniedKey>();
+  for (const [denied, ageMillis] of reports) {
+    if (ageMillis > OLDEST_MILLIS) continue;
+    for (const reported of denied) {
+      const one = aged(reported, ageMillis);
+      const before = byKey.get(one.key);
+      byKey.set(one.key, before ? added(before, one) : one);
+    }
+  }
+  return [...byKey.values()];
+}
+
+function aged(run: DeniedKey, millis: number): DeniedKey {
+  return { ...run, sinceMillis: run.sinceMillis + millis, lastMillis: run.lastMillis + millis };
+}
+
+function added(a: DeniedKey, b: DeniedKey): DeniedKey {
+  const last = a.lastMillis <= b.lastMillis ? a : b;
+  const reasons = Object.keys(a.byReason) as DeniedKey['lastReason'][];
+  const byReason = { ...a.byReason };
+  for (const reason of reasons) byReason[reason] = a.byReason[reason] + b.byReason[reason];
+  return {
+    ...last,
+    perSecond: a.perSecond + b.perSecond,
+    count: a.count + b.count,
+    byReason,
+    sinceMillis: Math.max(a.sinceMillis, b.sinceMillis),
+  };
+}
+
+/** What a replica tells the others for the dashboard. */
+export interface ReplicaReport {
+  readonly replica: string;
+  /** Since its start. It orders its reports, and gives the time between two of them. */
+  readonly uptimeMillis: number;
+  /** Since its start. */
+  readonly decisions: DecisionTotals;
+  /** Requests that wait there. */
+  readonly waiting: number;
+  /** The digest of its rules. */
+  readonly rules: string;
+  /** The keys that it denies now. */
+  readonly denied: readonly DeniedKey[];
+}
+
+/** The most denied keys of a report, those with the highest rates. */
+const MOST_DENIED = 64;
+
+const number = z.number().nonnegative();
+
+const deniedSchema: z.ZodType<DeniedKey> = z.object({
+  key: z.string(),
+  perSecond: number,
+  count: number,
+  // A replica of an older version knows fewer reasons.
+  byReason: z
+    .partialRecord(z.enum(DENIAL_REASONS), number)
+    .transform((counts) => ({ ...NO_DENIALS, ...counts })),
+  lastReason: z.enum(DENIAL_REASONS),
+  lastLimit: z.string().optional(),
+  isShadow: z.boolean(),
+  caller: z.string().optional(),
+  sinceMillis: number,
+  lastMillis: number,
+});
+
+const reportSchema: z.ZodType<ReplicaReport> = z.object({
+  replica: z.string(),
+  uptimeMillis: number,
+  decisions: z.object({
+    approved: number,
+    denied: number,
+    shadowed: number,
+    withdrawn: number,
+    failed: number,
+  }),
+  waiting: number,
+  rules: z.string(),
+  denied: z.array(deniedSchema),
+});
+
+export function writeReport(report: ReplicaReport): string {
+  const byRate = report.denied.toSorted((a, b) => b.perSecond - a.perSecond);
+  return JSON.stringify({ ...report, denied: byRate.slice(0, MOST_DENIED) });
+}
+
+/** @returns undefined for a report that a replica of another version writes in another form */
+export function readReport(text: string): ReplicaReport | undefined {
+  return parsedMessage(reportSchema, text);
 }

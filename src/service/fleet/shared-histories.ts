@@ -1,7 +1,15 @@
 import type { Clock } from '../../common/clock.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import { HISTORY_MILLIS, minuteAt, readPage, type Step, STEP_MILLIS } from './history-pages.js';
-import { historyOf, type KeyHistory, sumOf } from './key-history.js';
+import {
+  HISTORY_MILLIS,
+  historyOf,
+  type KeyHistory,
+  minuteAt,
+  readPage,
+  type Step,
+  STEP_MILLIS,
+  sumOf,
+} from './key-history.js';
 import { MOST_WATCHED } from './watched-keys.js';
 
 /** Before the newest minute, which has only begun. */

@@ -8,7 +8,7 @@ import {
   type Step,
   STEP_MILLIS,
   writePages,
-} from './history-pages.js';
+} from './key-history.js';
 
 /** The most keys that are counted. Of more, those are that were looked at last. */
 export const MOST_WATCHED = 32;

@@ -1,18 +1,124 @@
 import {
+  type Attributes,
   type Context,
   createTraceState,
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   SpanKind,
+  SpanStatusCode,
   trace,
   TraceFlags,
   type Tracer as OtelSpans,
 } from '@opentelemetry/api';
 
-import { parseTraceparent } from '../traceparent.js';
-import type { TraceIds } from '../trace-ids.js';
-import type { CallSpan, ChangeName, SpanParent, TraceHeaders, Tracer } from '../tracer.js';
-import { RequestSpan } from './request-spans.js';
+import { type Decision, isVerdict } from '../../limiter/limiter.js';
+import type { CallLoad, StoreObserver } from '../../redis/shared/store-observer.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { parseTraceparent, type TraceIds, traceIds } from '../trace-context.js';
+import type {
+  CallSpan,
+  ChangeName,
+  ChangeOutcome,
+  ChangeSpan,
+  CheckSpan,
+  SpanParent,
+  TraceHeaders,
+  Tracer,
+} from '../tracer.js';
+
+/** The span of a request, or of an element of a bulk request. No attribute has a limiter key, which may be personal. */
+class RequestSpan implements CheckSpan, ChangeSpan {
+  /** For spans below this one. */
+  readonly context: Context;
+  #queuedAt: number | undefined;
+
+  constructor(
+    protected readonly span: Span,
+    parent: Context,
+  ) {
+    this.context = trace.setSpan(parent, span);
+  }
+
+  get spanContext(): SpanContext {
+    return this.span.spanContext();
+  }
+
+  get ids(): TraceIds {
+    const { traceId, spanId, traceFlags } = this.spanContext;
+    return traceIds(traceId, spanId, (traceFlags & TraceFlags.SAMPLED) !== 0);
+  }
+
+  queued(): void {
+    if (!this.span.isRecording()) return;
+    const now = performance.now();
+    this.#queuedAt ??= now;
+    this.span.addEvent('queued', now);
+  }
+
+  /** A call to the store has carried this request. @param other the call's span, if it is not below this one */
+  carried(size: number, other: SpanContext | undefined): void {
+    // If the client has disconnected, the span has ended.
+    if (!this.span.isRecording()) return;
+    this.span.setAttribute('sluice.batch_size', size);
+    if (other) this.span.addLink({ context: other });
+  }
+
+  decided(
+    decision: Decision,
+    policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+    limit?: string,
+  ): void {
+    const attributes = attributesOf(decision, policy.isShadow);
+    if (policy.ruleName !== undefined) attributes['sluice.rule'] = policy.ruleName;
+    if (limit !== undefined) attributes['sluice.limit'] = limit;
+    this.end(attributes);
+  }
+
+  ended(outcome: ChangeOutcome): void {
+    this.end({ 'sluice.outcome': outcome });
+  }
+
+  /** A bulk request has no result of its own, only those of its elements. */
+  answered(elements: number): void {
+    this.end({ 'sluice.elements': elements });
+  }
+
+  failed(code: string, isFault: boolean): void {
+    if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
+    this.end({
+      'sluice.outcome': isFault ? 'failed' : 'rejected',
+      'sluice.reason': code.toLowerCase(),
+      ...(isFault ? { 'error.type': code } : {}),
+    });
+  }
+
+  protected end(attributes: Attributes): void {
+    if (!this.span.isRecording()) return;
+    const now = performance.now();
+    if (this.#queuedAt !== undefined) attributes['sluice.waited_millis'] = now - this.#queuedAt;
+    this.span.setAttributes(attributes);
+    this.span.end(now);
+  }
+}
+
+/** The same words as in `ratelimit_decisions_total`. */
+function attributesOf(decision: Decision, isShadow: boolean): Attributes {
+  if (!isVerdict(decision)) {
+    const isTold = decision.outcome === 'waiting' && decision.place !== undefined;
+    return {
+      'sluice.outcome': decision.outcome,
+      'sluice.reason': isTold ? 'answer_due' : 'client_disconnected',
+    };
+  }
+  const isDenied = decision.outcome === 'denied';
+  const granted = !isDenied && decision.waited ? 'waited' : 'capacity';
+  return {
+    'sluice.outcome': isDenied && isShadow ? 'shadowed' : decision.outcome,
+    'sluice.reason': isDenied ? decision.reason : granted,
+    'sluice.decided_by': decision.outagePolicy ?? 'store',
+  };
+}
 
 /** A tracer with OpenTelemetry. @param readsTraceparent whether spans are below the spans of callers */
 export function otelTracer(spans: OtelSpans, readsTraceparent: boolean): Tracer {
@@ -96,4 +202,55 @@ function contextIn({ traceparent, tracestate }: TraceHeaders): Context {
     isRemote: true,
     ...(typeof tracestate === 'string' ? { traceState: createTraceState(tracestate) } : {}),
   });
+}
+
+/** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */
+const CARRIERS: ReadonlySet<string> = new Set(['check', 'release', 'amend']);
+
+/**
+ * Creates a span for each script call that has ended, and passes all events on to `observer`.
+ *
+ * The span of a call with checks links to all recorded spans of these checks. It is below the first one, so that it is
+ * recorded if that one is, and the others link to it. Calls that the replica makes on its own have their own traces.
+ */
+export function observeCalls(observer: StoreObserver, spans: OtelSpans): StoreObserver {
+  return {
+    ...observer,
+    called: (script, seconds, outcome, load) => {
+      observer.called(script, seconds, outcome, load);
+      const { operation = '' } = load;
+      const carried = carriedBy(load);
+      if (carried.length === 0 && CARRIERS.has(script)) return;
+      const endedAt = performance.now();
+      const [first] = carried;
+      const span = spans.startSpan(
+        `${operation} ${script}`,
+        {
+          kind: SpanKind.CLIENT,
+          startTime: endedAt - seconds * 1000,
+          links: carried.map(({ spanContext }) => ({ context: spanContext })),
+        },
+        first?.context ?? ROOT_CONTEXT,
+      );
+      for (const request of carried) {
+        request.carried(load.size, request === first ? undefined : span.spanContext());
+      }
+      if (!span.isRecording()) return;
+      span.setAttributes({
+        'db.system.name': 'redis',
+        'db.operation.name': operation,
+        'db.stored_procedure.name': script,
+        'sluice.batch_size': load.size,
+      });
+      if (outcome !== 'ok') {
+        span.setAttribute('error.type', outcome);
+        span.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      span.end(endedAt);
+    },
+  };
+}
+
+function carriedBy({ traces = [] }: CallLoad): RequestSpan[] {
+  return traces.filter((request) => request instanceof RequestSpan);
 }

@@ -1,24 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { setGlobalErrorHandler } from '@opentelemetry/core';
+import { diag, DiagLogLevel } from '@opentelemetry/api';
+import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
+  type ReadableSpan,
   type Sampler,
+  type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { Logger } from 'pino';
 
-import { packageVersion } from '../../common/package-version.js';
-import type { Tracing, TracingParts } from '../tracing.js';
+import { FrequentLog } from '../../common/frequent-log.js';
+import { packageVersion } from '../../common/texts.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
-import { observeCalls } from './call-spans.js';
-import { createExporter, LoggedExporter } from './exporter.js';
-import { logNotices } from './notices.js';
-import { otelTracer } from './otel-tracer.js';
+import type { Tracing, TracingParts } from '../tracer.js';
+import { observeCalls, otelTracer } from './otel-tracer.js';
 
 /** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
@@ -85,4 +87,73 @@ function resourceOf(settings: TraceSettings, replicaId: string): Resource {
       ...(name === undefined ? {} : { 'service.name': name }),
     }),
   );
+}
+
+/** The exporter of the configured protocol. It reads its own variables: address, headers, certificates, time limit. */
+async function createExporter(settings: TraceSettings): Promise<SpanExporter> {
+  const protocol =
+    settings.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? settings.OTEL_EXPORTER_OTLP_PROTOCOL;
+  const { OTLPTraceExporter } =
+    protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  return new OTLPTraceExporter();
+}
+
+/** Logs when the collector stops accepting spans, and when it accepts them again: one line each. */
+class LoggedExporter implements SpanExporter {
+  #lost = 0;
+
+  constructor(
+    private readonly exporter: SpanExporter,
+    private readonly logger: Logger,
+  ) {}
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    this.exporter.export(spans, (result) => {
+      if (result.code === ExportResultCode.SUCCESS) this.#taken();
+      else this.#notTaken(spans.length, result.error);
+      done(result);
+    });
+  }
+
+  async shutdown(): Promise<void> {
+    await this.exporter.shutdown();
+  }
+
+  #taken(): void {
+    if (this.#lost === 0) return;
+    this.logger.info({ lost: this.#lost }, 'the collector accepts spans again');
+    this.#lost = 0;
+  }
+
+  #notTaken(spans: number, error: Error | undefined): void {
+    if (this.#lost === 0) {
+      // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
+      const { message: reason, code } = (error ?? {}) as { message?: string; code?: unknown };
+      this.logger.warn({ reason, code }, 'the collector does not accept spans; they are lost');
+    }
+    this.#lost += spans;
+  }
+}
+
+/**
+ * Logs OpenTelemetry's warnings, one line a second at most: a certificate that can't be read, spans that are
+ * dropped from a full queue, spans that the collector has rejected.
+ */
+function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
+  close(): void;
+} {
+  const log = new FrequentLog<string>(clock, (notices) => {
+    logger.warn({ notices }, 'OpenTelemetry');
+  });
+  const note = (...words: unknown[]): void => {
+    log.note(words.map(String).join(' '));
+  };
+  const ignore = (): void => undefined;
+  diag.setLogger(
+    { error: note, warn: note, info: ignore, debug: ignore, verbose: ignore },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  return log;
 }

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 
 import { parseSettings } from '../../../src/config/settings.js';
-import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
+import { MAX_BODY_BYTES } from '../../../src/http/intake/json-array.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { releaseMany, sendBody } from '../../support/bulk-client.js';
 import { describeWithNginx } from '../../support/describe-with-nginx.js';

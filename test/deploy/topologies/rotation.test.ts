@@ -1,7 +1,7 @@
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import type { ClientOptions } from '../../../src/redis/connections/client-options.js';
+import type { ClientOptions } from '../../../src/redis/connections/connection-settings.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { type Authority, createAuthority } from '../../support/certificates.js';
 import { untilWaiting } from '../../support/debug-state.js';

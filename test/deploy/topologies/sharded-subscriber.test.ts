@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
-import { clientOptions } from '../../../src/redis/connections/client-options.js';
+import { clientOptions } from '../../../src/redis/connections/connection-settings.js';
 import {
   ShardedSubscriber,
   type Topology,
-} from '../../../src/redis/connections/sharded-subscriber.js';
+} from '../../../src/redis/connections/cluster-connections.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { killSubscriberConnections } from '../../support/kill-connections.js';
 import { recordLog } from '../../support/recorded-log.js';

@@ -1,5 +1,5 @@
 import { WATCH_PATH } from '../../../src/grpc/health.js';
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { extent } from '../../support/extent.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { type Gateway, of, useGateways } from '../../support/grpc-gateway.js';

@@ -7,7 +7,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
 import { credentials } from '@grpc/grpc-js';
 
-import { listenForHttp2 } from '../../../src/grpc/listener.js';
+import { listenForHttp2 } from '../../../src/grpc/grpc-port.js';
 import { watchKeyPair } from '../../../src/net/key-pair.js';
 import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
 import { failureOf, useGateways } from '../../support/grpc-gateway.js';

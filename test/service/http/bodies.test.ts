@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 
-import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import { MAX_BODY_BYTES } from '../../../src/http/intake/json-array.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import type { TestApp } from '../../support/app.js';
 import { callText, JSON_HEADERS, sendBody } from '../../support/bulk-client.js';

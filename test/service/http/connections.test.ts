@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { stopInOrder } from '../../../src/app/stop-in-order.js';
 import type { Ports } from '../../../src/http/server/ports.js';
 import type { KeptAliveServer } from '../../../src/http/server/server.js';
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { expectTransportError } from '../../support/expect-transport-error.js';
 import { approvedId, ratePath, send } from '../../support/http-client.js';

@@ -1,5 +1,5 @@
 import { httpErrorOf } from '../../../src/http/replies/error-statuses.js';
-import { type Timeouts, TIMEOUTS } from '../../../src/net/timeouts.js';
+import { type Timeouts, TIMEOUTS } from '../../../src/net/connection-bounds.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import {
   type ErrorCode,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';

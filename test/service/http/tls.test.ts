@@ -4,7 +4,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { type TestApp, startTestApp } from '../../support/app.js';
 import type { IssuedCertificate } from '../../support/certificates.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';

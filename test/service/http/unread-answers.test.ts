@@ -2,7 +2,7 @@ import { once } from 'node:events';
 
 import type { InstanceState } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
-import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Timeouts } from '../../../src/net/connection-bounds.js';
 import { extent } from '../../support/extent.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { smallLimiter, useHttpServices } from '../../support/http-service.js';

@@ -6,7 +6,7 @@ import { jest } from '@jest/globals';
 import express from 'express';
 import type { Express, Request, Response } from 'express';
 
-import { messageClassesFor } from '../../../src/http/server/message-classes.js';
+import { messageClassesFor } from '../../../src/http/server/server.js';
 import { startTestApp } from '../../support/app.js';
 import { callText } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';

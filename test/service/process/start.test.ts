@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { USAGE } from '../../../src/app/command-line.js';
-import { packageVersion } from '../../../src/common/package-version.js';
+import { packageVersion } from '../../../src/common/texts.js';
 import { settingsSchema } from '../../../src/config/settings.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { send } from '../../support/http-client.js';

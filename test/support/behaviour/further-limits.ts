@@ -1,4 +1,4 @@
-import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
+import { exceededLimit } from '../../../src/service/denying-limit.js';
 import { type Decision, isVerdict } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';

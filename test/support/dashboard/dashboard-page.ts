@@ -1,10 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 
 import type { KeyRow } from '../../../src/http/routes/ui/key-rows.js';
-import type { DescribedReplica } from '../../../src/http/routes/ui/describe-replica.js';
-import type { KeyState } from '../../../src/http/routes/ui/key-states.js';
-import type { Knowledge } from '../../../src/http/routes/ui/knowledge.js';
-import type { Survey } from '../../../src/http/routes/ui/key-survey.js';
+import type { DescribedReplica, Knowledge } from '../../../src/http/routes/ui/overview.js';
+import type { KeyState, Survey } from '../../../src/http/routes/ui/key-survey.js';
 import type { DecisionTotals } from '../../../src/metrics/metrics.js';
 import type { FleetView } from '../../../src/service/fleet/fleet.js';
 import { send } from '../http-client.js';

@@ -1,4 +1,4 @@
-import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { CallerPresence } from '../../../src/limiter/request.js';
 import type { RequestIdConflict } from '../../../src/limiter/errors.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';

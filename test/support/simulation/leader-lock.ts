@@ -35,7 +35,7 @@ export class LeaderLock {
   }
 }
 
-/** A candidate's side of it, as redis-mutex.ts has it of redis-semaphore's Mutex. */
+/** A candidate's side of it, as window-leader.ts has it of redis-semaphore's Mutex. */
 export class SimulatedMutex implements ElectionMutex {
   #wasAcquired = false;
 

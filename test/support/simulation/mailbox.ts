@@ -1,4 +1,4 @@
-import type { Subscriber, SubscriberEvents } from '../../../src/redis/connections/subscriber.js';
+import type { Subscriber, SubscriberEvents } from '../../../src/redis/connections/connections.js';
 
 type Mail =
   { readonly isConfirmation: true } | { readonly isConfirmation: false; readonly text: string };

@@ -1,6 +1,5 @@
 import type { QueueList } from '../../../src/limiter/queue-order.js';
-import type { WaitingList } from '../../../src/limiter/memory/queue/waiting-list.js';
-import type { Queued } from '../../../src/limiter/memory/queue/queued.js';
+import type { Queued, WaitingList } from '../../../src/limiter/memory/queue/waiting-list.js';
 import type { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
 import { listId } from '../stored-queue.js';
 import { idOf, uuidOf } from './model-ids.js';

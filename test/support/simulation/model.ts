@@ -11,7 +11,7 @@ import { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js
 import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
 import type { RequestState } from '../../../src/limiter/request.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
-import { UNBOUNDED } from '../../../src/limiter/memory/memory-bounds.js';
+import { UNBOUNDED } from '../../../src/limiter/memory/keys.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
 import { idOf, numberOf, uuidOf } from './model-ids.js';
 import { restoreApprovals } from './model-approvals.js';

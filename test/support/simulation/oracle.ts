@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { parseClaim } from '../../../src/limiter/claims.js';
+import { parseClaim } from '../../../src/limiter/request.js';
 import type {
   Amendment,
   KeyLimits,
@@ -17,10 +17,10 @@ import {
 import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
-import { millisUntil } from '../../../src/limiter/memory/limits/room-at.js';
+import { millisUntil } from '../../../src/limiter/memory/limits/counted-limit.js';
 import { decodeReported, AMEND_REPLY } from '../../../src/redis/scripts/changes-codec.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
-import { rejectionOf } from '../../../src/limiter/rejected-report.js';
+import { rejectionOf } from '../../../src/limiter/memory/instance-decision.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import { hasOlderRules, isExcused } from './excused.js';

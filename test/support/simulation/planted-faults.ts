@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 
 import type { Algorithm } from '../../../src/limiter/limits.js';
-import { parseClaim } from '../../../src/limiter/claims.js';
+import { parseClaim } from '../../../src/limiter/request.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
-import { Lease } from '../../../src/redis/waiting/lease.js';
+import { Lease } from '../../../src/redis/waiting/leases.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { Places } from '../../../src/redis/waiting/places.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';

@@ -1,5 +1,5 @@
 import { FIXED_WINDOW, isSameAlgorithm } from '../../../src/limiter/limits.js';
-import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/backoff.js';
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/store-observer.js';
 import { areSameFurther, haveCalendar } from './calendars.js';
 import type { SimulatedClient } from './client.js';
 import { checkPlaceIsWanted, isLeftBehind } from './kept-places.js';

@@ -2,8 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import { BOUNDS } from '../../../src/limiter/bounds.js';
-import { claimOf } from '../../../src/limiter/claims.js';
-import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
 import type {
   Amended,
   Amendment,

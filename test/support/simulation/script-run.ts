@@ -1,4 +1,4 @@
-import { claimOf, type Claimed as ClaimSaid } from '../../../src/limiter/claims.js';
+import { type Claimed as ClaimSaid, claimOf } from '../../../src/limiter/request.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { KeyLimits, Overrides } from '../../../src/limiter/limiter.js';
 import type { KnownWaiting } from '../../../src/redis/scripts/check-codec.js';

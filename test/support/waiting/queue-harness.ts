@@ -1,13 +1,12 @@
 import { UnavailableError } from '../../../src/limiter/errors.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
-import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { CallerPresence } from '../../../src/limiter/request.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
-import { Lease, leasesUnsettled } from '../../../src/redis/waiting/lease.js';
+import { Lease, LeaseRenewals, leasesUnsettled } from '../../../src/redis/waiting/leases.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
-import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { type SettleLine, settleLine } from '../../../src/redis/waiting/settle-calls.js';
 import { StatusCalls } from '../../../src/redis/waiting/status-calls.js';

@@ -1,4 +1,4 @@
-import type { Subscriber, SubscriberEvents } from '../../../src/redis/connections/subscriber.js';
+import type { Subscriber, SubscriberEvents } from '../../../src/redis/connections/connections.js';
 import type { Wake, WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
 
 /** A pub/sub whose subscriptions and messages the test controls. */

@@ -1,4 +1,4 @@
-import { claimOf } from '../../../src/limiter/claims.js';
+import { claimOf } from '../../../src/limiter/request.js';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import type {
   Confirmed,

@@ -1,4 +1,4 @@
-import { RecentAnswers } from '../../../src/common/recent-answers.js';
+import { RecentAnswers } from '../../../src/common/collections.js';
 
 let found: string[];
 let answers: RecentAnswers<{ readonly key: string }>;

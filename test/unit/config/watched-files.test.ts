@@ -1,7 +1,7 @@
 import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { SettingsError } from '../../../src/config/settings-error.js';
+import { SettingsError } from '../../../src/config/named-file.js';
 import { WatchedFiles } from '../../../src/config/watched-files.js';
 import { recordLog, type RecordedLog } from '../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
+import { BYTES_OF_ELEMENT, MAX_BODY_BYTES } from '../../../src/http/intake/json-array.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import {
@@ -9,12 +9,11 @@ import {
 } from '../../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
-import { TIMEOUTS } from '../../../src/net/timeouts.js';
+import { TIMEOUTS } from '../../../src/net/connection-bounds.js';
 import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
 import { parseSettings } from '../../../src/config/settings.js';
-import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
 
 /** Where a bound is attacked: a folder below `test`, and the title of a test of its files, or a part of one. */
 type Attack = readonly [folder: string, title: string];

@@ -4,10 +4,13 @@ import { dirname, join, relative } from 'node:path';
 import { status } from '@grpc/grpc-js';
 
 import { pages, readPage, ROOT } from '../../support/docs/pages.js';
-import { parseCommandLine } from '../../../clients/node/src/cli/arguments.js';
-import { COMMAND_NAMES, COMMANDS } from '../../../clients/node/src/cli/commands.js';
-import { EXIT } from '../../../clients/node/src/cli/exit-codes.js';
-import { formOf } from '../../../clients/node/src/cli/help.js';
+import {
+  COMMAND_NAMES,
+  COMMANDS,
+  formOf,
+  parseCommandLine,
+} from '../../../clients/node/src/cli/arguments.js';
+import { EXIT } from '../../../clients/node/src/cli/errors.js';
 import { OPTIONS, type OptionName } from '../../../clients/node/src/cli/options.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
 import { httpErrorOf, httpStatusOf } from '../../../src/http/replies/error-statuses.js';

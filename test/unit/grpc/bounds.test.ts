@@ -1,12 +1,11 @@
-import { Awaited, type EndReason } from '../../../src/grpc/awaited.js';
+import { Awaited, type EndReason } from '../../../src/grpc/awaited-stream.js';
 import { ManualClock } from '../../support/manual-clock.js';
-import { ResetBounds } from '../../../src/grpc/reset-bounds.js';
-import type { CallMessage } from '../../../src/grpc/call-message.js';
-import { GatewayCall } from '../../../src/grpc/gateway-call.js';
+import { ResetBounds } from '../../../src/grpc/session-bounds.js';
+import type { CallMessage } from '../../../src/grpc/message-codec.js';
+import { GatewayCall, type UnaryCall } from '../../../src/grpc/unary-call.js';
 import { shouldRateLimit, type ShouldRateLimitParts } from '../../../src/grpc/should-rate-limit.js';
-import type { UnaryCall } from '../../../src/grpc/unary-call.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
-import type { Caller } from '../../../src/service/callers/caller.js';
+import type { Caller } from '../../../src/service/request-context.js';
 
 describe('awaited items', () => {
   let clock: ManualClock;

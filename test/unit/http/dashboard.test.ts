@@ -1,13 +1,12 @@
 import { ListingForbiddenError, StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
 import { ownLimit, type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
-import { KeySurvey } from '../../../src/http/routes/ui/key-survey.js';
+import { fillOf, KeySurvey, needOf, statesOf } from '../../../src/http/routes/ui/key-survey.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { recordLog } from '../../support/recorded-log.js';
 import { until } from '../../support/until.js';
-import { fillOf, needOf, statesOf } from '../../../src/http/routes/ui/key-states.js';
 import { type DeniedKey, NO_DENIALS } from '../../../src/service/deciding/recent-denials.js';
-import { knowledgeOf } from '../../../src/http/routes/ui/knowledge.js';
+import { knowledgeOf } from '../../../src/http/routes/ui/overview.js';
 
 function state(key: string, { used = 0, denied = 0, waiting = 0 } = {}): InstanceState {
   const own = { ...ownLimit(1000, 2), used, millisToWindowEnd: 1000 };

@@ -12,13 +12,17 @@ import {
 } from '../../../src/service/callers/body-budget.js';
 import { extent } from '../../support/extent.js';
 import { COSTLY_BODIES } from '../../support/costly-bodies.js';
-import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../src/http/intake/array-elements.js';
-import { withJsonArray } from '../../../src/http/intake/json-array.js';
-import { BodyBuffer, MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
+import {
+  BodyBuffer,
+  MAX_BODY_BYTES,
+  MAX_ELEMENT_BYTES,
+  TOO_LONG,
+  withJsonArray,
+} from '../../../src/http/intake/json-array.js';
 import { pauseReading } from '../../../src/http/intake/connection-state.js';
-import { untilDisconnect } from '../../../src/http/intake/disconnect.js';
+import { untilDisconnect } from '../../../src/http/intake/http-request.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
-import { preferredWaitSeconds } from '../../../src/http/intake/preferences.js';
+import { preferredWaitSeconds } from '../../../src/http/intake/parameters.js';
 import { UNSENT_BYTES, UnsentAnswers } from '../../../src/http/replies/unsent-answers.js';
 
 interface Found {

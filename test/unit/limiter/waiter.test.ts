@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
-import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { CallerPresence } from '../../../src/limiter/request.js';
 import type { Decision, CheckRequest } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { quotaOf } from '../../support/quota.js';

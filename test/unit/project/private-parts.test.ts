@@ -11,7 +11,7 @@ import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
 import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
 import protobuf from 'protobufjs';
 
-import { http2ServerOf } from '../../../src/grpc/http2-server.js';
+import { http2ServerOf } from '../../../src/grpc/grpc-port.js';
 import { loadProto, RATE_LIMIT_SERVICE } from '../../../src/grpc/proto.js';
 import { startFakeRedis } from '../../support/fake-redis.js';
 
@@ -126,7 +126,7 @@ const PARTS: readonly PrivatePart[] = [
   {
     package: '@grpc/grpc-js',
     part: 'http2Servers',
-    file: 'grpc/http2-server.ts',
+    file: 'grpc/grpc-port.ts',
     why: 'there are no options for the bounds of sessions and streams',
     isThere: async () => {
       const server = new Server();
@@ -142,7 +142,7 @@ const PARTS: readonly PrivatePart[] = [
   {
     package: 'protobufjs',
     part: 'override uint32',
-    file: 'grpc/strict-reader.ts',
+    file: 'grpc/message-codec.ts',
     why: 'the decoder of a message reads the tag of each field with it, which is not promised',
     isThere: () => {
       let calls = 0;
@@ -160,7 +160,7 @@ const PARTS: readonly PrivatePart[] = [
   {
     package: 'express',
     part: 'app.request',
-    file: 'http/server/message-classes.ts',
+    file: 'http/server/server.ts',
     why: 'a message that has this prototype from the start is fast',
     isThere: () => {
       const app = express();

@@ -2,12 +2,14 @@ import { createHistogram } from 'node:perf_hooks';
 
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { StoreCondition } from '../../../src/limiter/limiter.js';
-import type { Assessment } from '../../../src/readiness/readiness.js';
-import { ServiceReadiness } from '../../../src/readiness/service-readiness.js';
+import {
+  type Assessment,
+  isReadySoon,
+  ServiceReadiness,
+} from '../../../src/readiness/readiness.js';
 import { type DelayMonitor, EventLoopWatch } from '../../../src/readiness/event-loop-watch.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../support/recorded-log.js';
-import { isReadySoon } from '../../../src/readiness/ready-soon.js';
 
 describe('readiness', () => {
   const DELAYED = 'event loop delayed by 300 ms';

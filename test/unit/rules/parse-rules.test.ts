@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { extent } from '../../support/extent.js';
-import { RulesError } from '../../../src/rules/rules-error.js';
+import { RulesError } from '../../../src/rules/positioned-yaml.js';
 import { parseSettings } from '../../../src/config/settings.js';
 import type { KeyPolicy } from '../../../src/rules/policy.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';

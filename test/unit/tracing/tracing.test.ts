@@ -1,5 +1,5 @@
 import { askedTracing, type Environment } from '../../../src/tracing/trace-settings.js';
-import { parseTraceparent } from '../../../src/tracing/traceparent.js';
+import { parseTraceparent } from '../../../src/tracing/trace-context.js';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' };
 

@@ -3,8 +3,7 @@ import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import { AnswerPart } from './answer-part.js';
 import type { Answer } from './exchange.js';
-import { quotaOf } from './quota.js';
-import { wholeNumber } from './structured-items.js';
+import { quotaOf, wholeNumber } from './quota.js';
 
 const COUNTED_NOTHING: Readonly<Record<UncountedErrorCode, true>> = {
   STORE_FULL: true,

@@ -4,9 +4,69 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import type { UncountedErrorCode } from '../api.js';
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
-import { onAbort } from './on-abort.js';
-import { pauseMillis } from './pauses.js';
-import { setTimer } from './timers.js';
+
+// From the module, and not the globals, which a test may replace: a request would wait for the test's clock.
+
+/** The longest time of a timer in Node. A longer one would fire at once. */
+const LONGEST_TIMER_MILLIS: number = 2 ** 31 - 1;
+
+/** A timer for a time that may be infinite. */
+export function setTimer<T>(
+  callback: (argument: T) => void,
+  millis: number,
+  argument: T,
+): NodeJS.Timeout | undefined {
+  return millis <= LONGEST_TIMER_MILLIS ? setTimeout(callback, millis, argument) : undefined;
+}
+
+/** The first pause before an unreachable server is tried again. */
+const FIRST_MILLIS = 100;
+/** How much longer each further pause is: the default number of retries bridges a restart of a second. */
+const GROWTH = 3;
+/** The part by which a pause may be longer, so that many clients do not retry at once. */
+const JITTER = 0.2;
+
+/**
+ * The length of a pause before a request is sent again, in ms. It is never shorter than `Retry-After`.
+ * @param retryAfterSeconds what the answer asks for, if it asks
+ * @param pauses how many pauses there were before; without `Retry-After`, or if it is 0, each is longer than the last
+ * @returns Infinity if no timer can be as long
+ */
+export function pauseMillis(retryAfterSeconds: number | undefined, pauses: number): number {
+  const least = retryAfterSeconds ? retryAfterSeconds * 1000 : FIRST_MILLIS * GROWTH ** pauses;
+  const millis = least * (1 + JITTER * Math.random());
+  return millis <= LONGEST_TIMER_MILLIS ? millis : Infinity;
+}
+
+type Listener = () => void;
+
+/** Node warns of a leak from the eleventh listener of a signal on. So each signal has one listener, for all calls. */
+const LISTENERS = new WeakMap<AbortSignal, Set<Listener>>();
+
+/** Calls `listener` when the signal is aborted. Returns a function that removes the listener. */
+export function onAbort(signal: AbortSignal, listener: Listener): () => void {
+  const listeners = LISTENERS.get(signal) ?? listenTo(signal);
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0 || LISTENERS.get(signal) !== listeners) return;
+    LISTENERS.delete(signal);
+    signal.removeEventListener('abort', callAll);
+  };
+}
+
+function listenTo(signal: AbortSignal): Set<Listener> {
+  const listeners = new Set<Listener>();
+  LISTENERS.set(signal, listeners);
+  signal.addEventListener('abort', callAll, { once: true });
+  return listeners;
+}
+
+function callAll(this: AbortSignal): void {
+  const listeners = LISTENERS.get(this) ?? [];
+  LISTENERS.delete(this);
+  for (const listener of listeners) listener();
+}
 
 /** How all requests of one kind are handled. */
 export interface Handling<Element, Result, Value> {

@@ -1,8 +1,12 @@
+import { hostname } from 'node:os';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
 
-import { SluicePermitLostError } from '../errors.js';
-import { onAbort } from './on-abort.js';
-import { type Hold, keepRenewed, renewalMillis, renewBefore } from './renewals.js';
+import type { Approval, Decision } from '../decision.js';
+import { SluiceDeniedError, SluicePermitLostError } from '../errors.js';
+import type { CheckOptions, PermitOptions, WaitOptions } from '../options.js';
+import { onAbort } from './pending-request.js';
+import { MOST_BYTES, notShort } from './known-options.js';
 
 /** The permit of work that goes on. */
 export class Permit {
@@ -66,4 +70,128 @@ export class Permit {
       if (!signal.aborted) this.#work.abort(error);
     }
   }
+}
+
+/** A held approval. Its times are those of this process's monotonic clock. */
+export interface Hold {
+  readonly key: string;
+  readonly requestId: string;
+  readonly holdMillis: number;
+  /** @returns false if the approval no longer counts */
+  readonly renew: (signal: AbortSignal | undefined, timeoutMillis: number) => Promise<boolean>;
+}
+
+/** So that a hold outlasts the failure of one renewal. */
+const RENEWALS_PER_HOLD = 3;
+/** After a failure, the next renewal comes sooner, since an outage may end at any time. */
+const RETRIES_PER_HOLD = 15;
+
+/**
+ * Renews a hold, one renewal after the other, until the signal is aborted.
+ * @param heldSince when the hold began at the earliest
+ * @throws SluicePermitLostError once it is lost; anything once the signal is aborted
+ */
+async function keepRenewed(hold: Hold, heldSince: number, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    const pauseMillis = heldSince + renewalMillis(hold) - performance.now();
+    // `ref: false`: it is the work that keeps the process alive. As long as the process lives, the timer fires, so that
+    // no hold lapses while work goes on. A process whose work has nothing left to wait for ends, and its hold lapses.
+    await pause(pauseMillis, undefined, { ref: false, signal });
+    heldSince = await renewBefore(heldSince + hold.holdMillis, hold, signal);
+  }
+}
+
+/**
+ * Renews a hold once. A failed renewal is tried again until the hold has lapsed, which bounds how long this keeps the
+ * process alive.
+ * @returns when the renewal was sent: Sluice counts the hold from a later moment
+ * @throws SluicePermitLostError if the hold is lost; the signal's reason once that is aborted
+ */
+async function renewBefore(
+  lapsesAt: number,
+  hold: Hold,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const { key, requestId, holdMillis } = hold;
+  let cause: unknown = new Error('the process was suspended or busy');
+  for (;;) {
+    signal?.throwIfAborted();
+    const sentAt = performance.now();
+    const millisLeft = lapsesAt - sentAt;
+    if (millisLeft <= 0) throw new SluicePermitLostError(key, requestId, cause);
+    try {
+      // A renewal ends before the next one is due, so that no two are under way at a time.
+      const isHeld = await hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
+      if (isHeld) return sentAt;
+    } catch (error) {
+      cause = error;
+      const pauseMillis = Math.min(holdMillis / RETRIES_PER_HOLD, lapsesAt - performance.now());
+      await pause(pauseMillis, undefined, { signal }).catch(() => undefined);
+      continue;
+    }
+    throw new SluicePermitLostError(key, requestId);
+  }
+}
+
+/** How long after a renewal the next one is due. */
+function renewalMillis({ holdMillis }: Pick<Hold, 'holdMillis'>): number {
+  return holdMillis / RENEWALS_PER_HOLD;
+}
+
+interface Asked {
+  check(key: string, options: CheckOptions): Promise<Decision>;
+  wait(key: string, options: WaitOptions): Promise<Decision>;
+}
+
+/**
+ * Waits for an approval, or asks once if `wait` is false.
+ * @param options.quota whether an approval of a single question has its `quota`, as of `CheckOptions`
+ * @throws SluiceDeniedError if it is denied; as `check`
+ */
+export async function approvalOf(
+  client: Asked,
+  key: string,
+  options: PermitOptions & Pick<CheckOptions, 'quota'>,
+): Promise<Approval> {
+  const { wait = true, maxWaitMillis, onProgress, quota, ...asking } = options;
+  const decision = await (wait
+    ? client.wait(key, { ...asking, maxWaitMillis, onProgress })
+    : client.check(key, { ...asking, quota }));
+  if (decision.approved) return decision;
+  throw new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit);
+}
+
+/** Sluice rejects a part of a character, which a cut might leave. */
+const NOT_PRINTED = /[^\x21-\x7e]/g;
+
+interface Held {
+  readonly holdMillis?: number | undefined;
+  readonly holder?: string | undefined;
+}
+
+/** Names the holder of approvals that are held. */
+export class Holder {
+  readonly #name: string | undefined;
+
+  /**
+   * @param name by default host and process; `false` for none
+   * @throws RangeError if it is empty or too long
+   */
+  constructor(name: string | false = hostAndProcess()) {
+    const wrong = name === false ? undefined : notShort('holder', name);
+    if (wrong) throw wrong;
+    this.#name = name === false ? undefined : name;
+  }
+
+  /** A check with its holder, if the approval is to be held. */
+  named<Element extends Held>(element: Element): Element {
+    if (this.#name === undefined || element.holdMillis === undefined) return element;
+    return { ...element, holder: this.#name };
+  }
+}
+
+function hostAndProcess(): string {
+  const ofProcess = `:${process.pid}`;
+  const host = hostname().replace(NOT_PRINTED, '_');
+  return host.slice(0, MOST_BYTES - ofProcess.length) + ofProcess;
 }

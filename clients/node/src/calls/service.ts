@@ -11,8 +11,7 @@ import {
   exchangeByHttp,
   LATE_MILLIS,
 } from './exchange.js';
-import { onAbort } from './on-abort.js';
-import { setTimer } from './timers.js';
+import { onAbort, setTimer } from './pending-request.js';
 
 const SUCH_AS = 'such as http://localhost:8080';
 

@@ -1,5 +1,5 @@
 import type { ReportedLimits } from '../options.js';
-import { structuredItems } from './structured-items.js';
+import { structuredItems } from './quota.js';
 
 /** What a vendor counts. */
 export type VendorUnit = keyof ReportedLimits;

@@ -7,7 +7,6 @@ import { decisionIn } from './answers.js';
 import type { Answer } from './exchange.js';
 import { type Keeping, KeptWait, type Wait, type WaitRequest } from './kept-wait.js';
 import { type Handling, PendingRequest } from './pending-request.js';
-import { sendAlone } from './send-alone.js';
 import type { Service } from './service.js';
 
 interface WaitsParts extends Keeping {
@@ -92,4 +91,31 @@ function longestKept(error: unknown): number | undefined {
   if (UNKNOWN.test(error.message)) return 0;
   const [, longest] = TOO_LONG.exec(error.message) ?? [];
   return longest === undefined ? undefined : Number(longest);
+}
+
+type LoneRequest = Pick<
+  PendingRequest<never, Answer, never>,
+  'isSent' | 'onGone' | 'answered' | 'failed'
+>;
+
+/** Sends a request that shares its connection with no other. If its caller leaves, the connection is closed. */
+export function sendAlone(
+  request: LoneRequest,
+  send: (signal: AbortSignal) => Promise<Answer>,
+): Promise<void> {
+  const connection = new AbortController();
+  request.onGone = () => {
+    connection.abort();
+  };
+  return answerWith(request, send(connection.signal));
+}
+
+/** Answers a request once there is an answer. */
+export async function answerWith(request: LoneRequest, answer: Promise<Answer>): Promise<void> {
+  request.isSent = true;
+  try {
+    request.answered(await answer);
+  } catch (error) {
+    request.failed(error);
+  }
 }

@@ -1,8 +1,84 @@
 import { parseArgs } from 'node:util';
 
-import { COMMANDS, type CommandName, isCommand } from './commands.js';
-import { CommandLineError } from './errors.js';
-import { isOption, OPTIONS, type OptionName, takesValue, type Values, valueOf } from './options.js';
+import { CommandLineError, PROGRAM } from './errors.js';
+import { isOption, type OptionName, OPTIONS, takesValue, valueOf, type Values } from './options.js';
+
+export type CommandName = 'run' | 'check' | 'release' | 'peek' | 'pause' | 'top' | 'completion';
+
+/** What a command takes. */
+interface CommandForm {
+  /** The arguments that it needs. */
+  readonly operands: readonly string[];
+  /** An argument that it may have besides. */
+  readonly optional?: string;
+  readonly options: readonly OptionName[];
+  /** Whether a command line follows after `--`. */
+  readonly runs?: true;
+  readonly usage: string;
+  readonly summary: string;
+}
+
+/** The options of all commands that ask Sluice. */
+const CONNECTION: readonly OptionName[] = ['url', 'token-file', 'json'];
+const PLACE: readonly OptionName[] = ['hits', 'lane', 'group'];
+const ASKING: readonly OptionName[] = [
+  ...(['max', 'window', 'max-queue'] as const),
+  ...PLACE,
+  ...(['hold', 'max-wait', 'holder'] as const),
+];
+
+export const COMMANDS: Readonly<Record<CommandName, CommandForm>> = {
+  run: {
+    operands: ['KEY'],
+    runs: true,
+    options: [...ASKING, 'no-wait', 'grace', 'quiet', ...CONNECTION],
+    usage: 'run KEY [options] -- CMD [ARG...]',
+    summary: 'runs CMD while it holds an approval',
+  },
+  check: {
+    operands: ['KEY'],
+    options: [...ASKING, 'wait', 'quiet', ...CONNECTION],
+    usage: 'check KEY [options]',
+    summary: 'prints the request id of an approval',
+  },
+  release: {
+    operands: ['KEY', 'ID'],
+    options: CONNECTION,
+    usage: 'release KEY ID [options]',
+    summary: 'gives an approval back',
+  },
+  peek: {
+    operands: ['KEY'],
+    options: [...PLACE, ...CONNECTION],
+    usage: 'peek KEY [options]',
+    summary: 'says what a check would get now; changes nothing',
+  },
+  pause: {
+    operands: ['KEY'],
+    optional: 'DURATION',
+    options: ['end', ...CONNECTION],
+    usage: 'pause KEY DURATION|--end [options]',
+    summary: 'approves no check of KEY for a time',
+  },
+  top: {
+    operands: [],
+    options: ['interval', 'once', ...CONNECTION],
+    usage: 'top [options]',
+    summary: 'shows keys that are paused, denied or waited for, live',
+  },
+  completion: {
+    operands: ['SHELL'],
+    options: [],
+    usage: 'completion bash|zsh|fish',
+    summary: 'prints a script for the shell',
+  },
+};
+
+export const COMMAND_NAMES: readonly CommandName[] = Object.keys(COMMANDS) as CommandName[];
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}
 
 /** A command as it was asked for. */
 export interface Invocation {
@@ -101,4 +177,60 @@ function demandComplete({ command, operands: given, commandLine }: Invocation): 
   if (extra !== undefined) {
     throw new CommandLineError(`unexpected argument ${JSON.stringify(extra)}`);
   }
+}
+
+/** The columns of what the text on the right explains. */
+const LEFT_COLUMNS = 24;
+
+const USES_ENVIRONMENT = [
+  'Without --url: SLUICE_URL, with commas between several addresses, else http://localhost:8080.',
+  'Without --token-file: the file in SLUICE_TOKEN_FILE, else the token in SLUICE_TOKEN.',
+  'Durations are such as 500ms, 30s, 10m, 2h or 1d.',
+];
+const CODES = [
+  'Exit codes: 0 approved (of run: as of CMD), 1 no such approval, 64 wrong command line or request,',
+  '69 no decision, 70 the hold was lost, 74 no output, 75 denied, 126 and 127 CMD can not be started,',
+  '128+n ended by signal n.',
+];
+
+/** The lines that `--help` prints. @param about a command, or all */
+export function helpText(about: CommandName | undefined): readonly string[] {
+  return about === undefined ? ofAll() : ofCommand(about);
+}
+
+function ofAll(): string[] {
+  const usages = COMMAND_NAMES.map((name) => COMMANDS[name]).flatMap(({ usage, summary }) => [
+    `  ${PROGRAM} ${usage}`,
+    `      ${summary}`,
+  ]);
+  return [
+    'Usage:',
+    ...usages,
+    `  ${PROGRAM} --help | COMMAND --help | --version`,
+    '',
+    ...USES_ENVIRONMENT,
+    '',
+    ...CODES,
+  ];
+}
+
+function ofCommand(name: CommandName): string[] {
+  const { usage, summary, options } = COMMANDS[name];
+  const rows = options.map((option) => row(option, OPTIONS[option].text));
+  return [
+    `Usage: ${PROGRAM} ${usage}`,
+    '',
+    `${summary[0]?.toUpperCase() ?? ''}${summary.slice(1)}.`,
+    ...(rows.length === 0 ? [] : ['', 'Options:', ...rows, '', ...USES_ENVIRONMENT]),
+  ];
+}
+
+function row(option: OptionName, text: string): string {
+  return `  ${formOf(option).padEnd(LEFT_COLUMNS)}${text}`;
+}
+
+/** An option as it is written, with the name of its value. */
+export function formOf(option: OptionName): string {
+  const form = OPTIONS[option];
+  return 'takes' in form ? `--${option} ${form.takes}` : `--${option}`;
 }

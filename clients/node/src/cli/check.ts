@@ -1,11 +1,10 @@
 import type { Decision } from '../index.js';
 import { SluiceDeniedError } from '../index.js';
 import type { Invocation } from './arguments.js';
-import { withClient } from './with-client.js';
-import { askingOf } from './request-options.js';
-import { EXIT } from './exit-codes.js';
-import type { Messages } from './messages.js';
-import { print, printJson } from './output.js';
+import { withClient } from './connection.js';
+import { askingOf } from './options.js';
+import { EXIT } from './errors.js';
+import { type Messages, print, printJson } from './messages.js';
 import { Signals } from './signals.js';
 
 /**

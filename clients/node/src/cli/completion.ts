@@ -1,7 +1,6 @@
-import { COMMAND_NAMES, COMMANDS, type CommandName } from './commands.js';
-import { CommandLineError } from './errors.js';
+import { COMMAND_NAMES, type CommandName, COMMANDS } from './arguments.js';
+import { CommandLineError, PROGRAM } from './errors.js';
 import { OPTIONS, type OptionName, takesValue } from './options.js';
-import { PROGRAM } from './program.js';
 
 const SCRIPTS: Readonly<Record<string, () => string>> = {
   bash: bashScript,

@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 
 import { type ClientOptions, SluiceClient } from '../index.js';
+import type { Invocation } from './arguments.js';
 import { CommandLineError } from './errors.js';
-import type { Values } from './options.js';
+import { exitCodeOf } from './failures.js';
+import { jsonMessages, type Messages, textMessages } from './messages.js';
+import { type Values, waitingOf } from './options.js';
 
 const DEFAULT_URL = 'http://localhost:8080';
 
@@ -29,7 +32,7 @@ export function connectionOf(values: Values): Connection {
 }
 
 /** @throws CommandLineError for an invalid address */
-export function clientOf(
+function clientOf(
   { urls, token }: Connection,
   options: Omit<ClientOptions, 'url' | 'token'> = {},
 ): SluiceClient {
@@ -69,4 +72,27 @@ function sendable(text: string, where: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   const problem = token === '' ? 'is empty' : 'has characters other than visible ASCII';
   throw new CommandLineError(`the token ${where} ${problem}`);
+}
+
+/**
+ * Has a command ask Sluice about its key.
+ * @param work returns the exit code
+ * @returns the exit code, of a failure as well
+ * @throws CommandLineError if the options are wrong
+ */
+export async function withClient(
+  { operands: [key = ''], values }: Invocation,
+  work: (client: SluiceClient, key: string, messages: Messages) => Promise<number>,
+): Promise<number> {
+  const { json, quiet = false } = values;
+  const connection = connectionOf(values);
+  const client = clientOf(connection, waitingOf(values));
+  const messages = json ? jsonMessages(key, quiet) : textMessages(key, connection.urls, quiet);
+  try {
+    return await work(client, key, messages);
+  } catch (error) {
+    const code = exitCodeOf(error);
+    messages.failed(error);
+    return code;
+  }
 }

@@ -1,6 +1,21 @@
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
-import { EXIT, SIGNAL_BASE } from './exit-codes.js';
+/** The exit codes, by their names in sysexits.h where one fits. CMD's own code, and 128 and a signal, come beside them. */
+export const EXIT = {
+  OK: 0,
+  NOT_FOUND: 1,
+  USAGE: 64,
+  UNAVAILABLE: 69,
+  LOST: 70,
+  UNWRITABLE: 74,
+  DENIED: 75,
+  NOT_EXECUTABLE: 126,
+  NO_SUCH_COMMAND: 127,
+} as const;
+
+/** Of a process that a signal has ended, from 129 on. */
+const SIGNAL_BASE = 128;
 
 /** The command line is wrong. The message is one line. */
 export class CommandLineError extends Error {
@@ -43,4 +58,14 @@ export class CommandStartError extends Error {
 /** The exit code of a process that a signal has ended, as of a shell. */
 export function codeOfSignal(signal: NodeJS.Signals): number {
   return SIGNAL_BASE + constants.signals[signal];
+}
+
+export const PROGRAM = 'sluice-client';
+
+/** Beside the folder with the compiled files. */
+const PACKAGE = new URL('../../package.json', import.meta.url);
+
+/** The version of the package. */
+export function programVersion(): string {
+  return (JSON.parse(readFileSync(PACKAGE, 'utf8')) as { readonly version: string }).version;
 }

@@ -5,8 +5,7 @@ import {
   SluiceUnavailableError,
 } from '../index.js';
 import { shownTime } from './durations.js';
-import { codeOfSignal, CommandStartError, InterruptedError, OutputError } from './errors.js';
-import { EXIT } from './exit-codes.js';
+import { codeOfSignal, CommandStartError, EXIT, InterruptedError, OutputError } from './errors.js';
 
 /** The exit code for an error of the client, or of a command. @throws any other error */
 export function exitCodeOf(error: unknown): number {

@@ -1,13 +1,10 @@
-import { type Asked, parseCommandLine } from './arguments.js';
+import { type Asked, helpText, parseCommandLine } from './arguments.js';
 import { check } from './check.js';
 import { completion } from './completion.js';
-import { CommandLineError, OutputError } from './errors.js';
-import { EXIT } from './exit-codes.js';
-import { helpText } from './help.js';
-import { print, writeLine } from './output.js';
+import { CommandLineError, EXIT, OutputError, PROGRAM, programVersion } from './errors.js';
+import { print, writeLine } from './messages.js';
 import { pause } from './pause.js';
 import { peek } from './peek.js';
-import { PROGRAM, programVersion } from './program.js';
 import { release } from './release.js';
 import { run } from './run.js';
 import { top } from './top.js';

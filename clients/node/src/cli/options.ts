@@ -1,6 +1,7 @@
+import { notShort } from '../calls/known-options.js';
+import type { AskOptions, ClientOptions, ListOptions } from '../index.js';
 import { parseDuration } from './durations.js';
 import { CommandLineError } from './errors.js';
-import { notShort } from '../calls/texts.js';
 
 /** The options of all commands. Those with `takes` have a value; `text` is what the help says. */
 export const OPTIONS = {
@@ -97,4 +98,27 @@ export function valueOf(name: OptionName, text: string, before: unknown): unknow
 function notEmpty(option: string, text: string): string {
   if (text !== '') return text;
   throw new CommandLineError(`${option} needs a value`);
+}
+
+/** On a terminal somebody looks at the place in the queue: Sluice is asked for it so often. */
+const SEEN_POLL_MILLIS = 2000;
+
+/** In which list a check is, and how much it takes. */
+export function placeOf({ hits, lane, group }: Values): ListOptions & Pick<AskOptions, 'hits'> {
+  return { hits, lane, group };
+}
+
+/** What a check asks for, without its hold. */
+export function askingOf(values: Values): Omit<AskOptions, 'signal' | 'timeoutMillis'> {
+  return {
+    ...placeOf(values),
+    maxRequests: values.max,
+    maxRequestsInQueue: values['max-queue'],
+    windowMillis: values.window,
+  };
+}
+
+/** The options of a client that waits. */
+export function waitingOf({ holder }: Values): Omit<ClientOptions, 'url' | 'token'> {
+  return process.stderr.isTTY ? { holder, longPollMillis: SEEN_POLL_MILLIS } : { holder };
 }

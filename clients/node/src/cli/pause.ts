@@ -1,9 +1,8 @@
 import type { Invocation } from './arguments.js';
-import { withClient } from './with-client.js';
+import { withClient } from './connection.js';
 import { parseDuration } from './durations.js';
-import { CommandLineError } from './errors.js';
-import { EXIT } from './exit-codes.js';
-import { print, printJson } from './output.js';
+import { CommandLineError, EXIT } from './errors.js';
+import { print, printJson } from './messages.js';
 
 /**
  * `pause`: approves no check of a key for a time, or ends that.

@@ -1,10 +1,10 @@
 import type { Peek, Quota } from '../index.js';
 import type { Invocation } from './arguments.js';
-import { withClient } from './with-client.js';
-import { placeOf } from './request-options.js';
+import { withClient } from './connection.js';
+import { placeOf } from './options.js';
 import { shownTime } from './durations.js';
-import { EXIT } from './exit-codes.js';
-import { print, printJson } from './output.js';
+import { EXIT } from './errors.js';
+import { print, printJson } from './messages.js';
 
 /**
  * `peek`: says what a check would get now.

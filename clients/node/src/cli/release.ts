@@ -1,8 +1,7 @@
 import type { Invocation } from './arguments.js';
-import { withClient } from './with-client.js';
-import { EXIT } from './exit-codes.js';
-import { print, printJson, writeLine } from './output.js';
-import { PROGRAM } from './program.js';
+import { withClient } from './connection.js';
+import { EXIT, PROGRAM } from './errors.js';
+import { print, printJson, writeLine } from './messages.js';
 
 /**
  * `release`: gives an approval back.

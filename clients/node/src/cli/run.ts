@@ -1,9 +1,13 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isatty } from 'node:tty';
+
 import type { Invocation } from './arguments.js';
-import { withClient } from './with-client.js';
-import { askingOf } from './request-options.js';
-import { Child } from './child.js';
-import { EXIT } from './exit-codes.js';
+import { withClient } from './connection.js';
+import { codeOfSignal, CommandStartError, EXIT } from './errors.js';
 import type { Messages } from './messages.js';
+import { askingOf } from './options.js';
 import { Signals } from './signals.js';
 
 const DEFAULT_GRACE_MILLIS = 10_000;
@@ -62,4 +66,93 @@ async function codeOf(
   if (!stopped) return code;
   await stopped;
   return EXIT.LOST;
+}
+
+/** A terminal sends these to its whole foreground group, of which CMD is one. */
+const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
+/** Nothing tells when the last process of a group has ended. */
+const LOOK_MILLIS = 50;
+
+/**
+ * CMD, which uses the standard streams of this process. Without a terminal it has a process group of its own, and signals
+ * go to the whole group. With a terminal it stays in the foreground group, so that it can read from the terminal.
+ */
+class Child {
+  /** The exit code, or 128 and the number of the signal that has ended it. */
+  readonly ended: Promise<number>;
+
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly pid: number,
+    private readonly hasOwnGroup: boolean,
+    private readonly onSignalError: (error: unknown) => void,
+  ) {
+    this.ended = once(child, 'exit').then(([code, signal]: unknown[]) =>
+      typeof code === 'number' ? code : codeOfSignal(signal as NodeJS.Signals),
+    );
+  }
+
+  /**
+   * Starts CMD.
+   * @param environment is added to the environment of this process
+   * @param onSignalError gets the error of each signal that can't be sent, as to a process of another user
+   * @throws CommandStartError if it can't be executed
+   */
+  static async start(
+    [command = '', ...args]: readonly string[],
+    environment: Readonly<Record<string, string>>,
+    onSignalError: (error: unknown) => void,
+  ): Promise<Child> {
+    const hasOwnGroup = ![0, 1, 2].some((descriptor) => isatty(descriptor));
+    try {
+      const child = spawn(command, args, {
+        stdio: 'inherit',
+        env: { ...process.env, ...environment },
+        detached: hasOwnGroup,
+      });
+      await once(child, 'spawn');
+      const { pid } = child;
+      // A signal to the group 0 would go to this process.
+      if (!pid) throw new Error('it has no process id');
+      return new Child(child, pid, hasOwnGroup, onSignalError);
+    } catch (error) {
+      throw new CommandStartError(command, error);
+    }
+  }
+
+  /** Passes on a signal that this process got. */
+  pass(signal: NodeJS.Signals): void {
+    if (!this.hasOwnGroup && FROM_TERMINAL.includes(signal)) return;
+    this.#send(signal);
+  }
+
+  /** Ends it by SIGTERM. Whatever of it still goes on after `graceMillis` is ended by SIGKILL. */
+  async stop(graceMillis: number): Promise<void> {
+    const killsAt = performance.now() + graceMillis;
+    this.#send('SIGTERM');
+    while (this.#isAlive()) {
+      if (performance.now() >= killsAt) {
+        this.#send('SIGKILL');
+        return;
+      }
+      await sleep(LOOK_MILLIS);
+    }
+  }
+
+  #isAlive(): boolean {
+    if (this.hasOwnGroup) return this.#send(0);
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** Sends a signal, or with 0 none. @returns false if nothing is there any more */
+  #send(signal: NodeJS.Signals | 0): boolean {
+    if (!this.hasOwnGroup) return this.child.kill(signal);
+    try {
+      return process.kill(-this.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+      if (signal !== 0) this.onSignalError(error);
+      return true;
+    }
+  }
 }

@@ -2,10 +2,8 @@ import { UnavailableError } from '../../../limiter/errors.js';
 import type { Holding, InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
 import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
-import { inSlices } from '../../../service/deciding/in-slices.js';
-import type { Slices, SliceTaker } from '../../../service/deciding/slices.js';
-import { type KeyState, needOf, statesOf } from './key-states.js';
-import { Top } from './top.js';
+import { inSlices, type Slices, type SliceTaker } from '../../../service/deciding/slices.js';
+import { type KeyState, needOf, statesOf, Top } from './key-survey.js';
 
 /** The most held hits of a key whose holders are named in a list. Of more, only the key's details name some. */
 const MOST_HITS = 100;

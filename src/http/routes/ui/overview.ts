@@ -2,18 +2,18 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
 import { systemClock } from '../../../common/clock.js';
+import type { Settings } from '../../../config/settings.js';
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
+import type { Readiness } from '../../../readiness/readiness.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
+import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
 import type { Slices } from '../../../service/deciding/slices.js';
-import { BROWSER_HEADERS } from '../../replies/headers.js';
-import { sendJson } from '../../replies/reply.js';
-import { describeReplica, type ReplicaParts } from './describe-replica.js';
-import { chooseRows, refreshRows, type RowSources } from './key-rows.js';
-import { KeySurvey } from './key-survey.js';
-import { knowledgeOf } from './knowledge.js';
-import type { Fleet } from '../../../service/fleet/fleet.js';
+import type { Fleet, FleetView } from '../../../service/fleet/fleet.js';
+import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
+import { chooseRows, type KeyRow, refreshRows, type RowSources } from './key-rows.js';
+import { KeySurvey, type Survey } from './key-survey.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page polls: less often if there are more keys to choose from. */
@@ -83,4 +83,65 @@ async function unsurveyed(
     if (error instanceof UnavailableError) return undefined;
     throw error;
   }
+}
+
+interface ReplicaParts {
+  readonly rules: Pick<Rules, 'current' | 'isStale'>;
+  readonly readiness: Pick<Readiness, 'assess'>;
+  readonly settings: Pick<Settings, 'REDIS_URL' | 'REDIS_MODE'>;
+  /** The name of this replica. */
+  readonly replica: string;
+}
+
+export type DescribedReplica = Readonly<Awaited<ReturnType<typeof describeReplica>>>;
+
+/**
+ * What the head of the page shows: the replica that answers. Behind a load balancer, another one may answer the next
+ * request.
+ */
+async function describeReplica(parts: ReplicaParts) {
+  const { rules, settings, replica } = parts;
+  const { reasons, remarks } = await parts.readiness.assess();
+  return {
+    replica,
+    store: settings.REDIS_URL === undefined ? 'memory' : `redis ${settings.REDIS_MODE}`,
+    /** As `/readyz` reports them; empty if there are none. */
+    problems: [...reasons, ...remarks],
+    rules: {
+      count: rules.current.rules.length,
+      digest: rules.current.digest,
+      isStale: rules.isStale,
+    },
+  };
+}
+
+/** Whether the figures of an answer are those of all replicas as of now. */
+export interface Knowledge {
+  /** False if the store could not be read, in whole or in part: some figures are as they were known last. */
+  readonly isComplete: boolean;
+  /**
+   * No figure is older, in milliseconds since 1970; the time of the answer if it is complete. Null if this replica could
+   * not read the store since it is looked at.
+   */
+  readonly asOfMillis: number | null;
+  /** The time of the answer, in milliseconds since 1970. */
+  readonly nowMillis: number;
+}
+
+/** @param now milliseconds since 1970 */
+export function knowledgeOf(
+  fleet: Pick<FleetView, 'isCurrent' | 'readAt'>,
+  survey: Pick<Survey, 'isComplete' | 'ageMillis' | 'failure'>,
+  rows: readonly Pick<KeyRow, 'isCurrent'>[],
+  now: number,
+): Knowledge {
+  const isListed = survey.failure !== 'unavailable' && rows.every(({ isCurrent }) => isCurrent);
+  const surveyedAt = survey.isComplete ? now - survey.ageMillis : undefined;
+  const moments = [fleet.isCurrent ? now : fleet.readAt, isListed ? now : surveyedAt];
+  const isKnown = moments.every((moment) => moment !== undefined);
+  return {
+    isComplete: fleet.isCurrent && isListed,
+    asOfMillis: isKnown ? Math.floor(Math.min(...moments)) : null,
+    nowMillis: Math.floor(now),
+  };
 }

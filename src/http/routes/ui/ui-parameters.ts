@@ -4,8 +4,8 @@ import { wholeNumber } from '../../../config/text-schemas.js';
 import { BOUNDS } from '../../../limiter/bounds.js';
 import { parseSentKey } from '../../intake/elements.js';
 import type { Query } from '../../intake/parameters.js';
-import { invalidParameter } from '../../../service/service-error.js';
-import { KEY_STATES } from './key-states.js';
+import { invalidParameter } from '../../../service/errors.js';
+import { KEY_STATES } from './key-survey.js';
 
 /** Nobody reads more rows than this, and each row is read again at each poll. */
 const LIMIT = { min: 1, max: 200 };

@@ -1,10 +1,16 @@
 import { capacityOf, type Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { microsOf } from '../micros.js';
 import { CountedLimit, type WithHolds } from './counted-limit.js';
-import { EPSILON, wholeOf } from './level.js';
 import { RecentIds, type Taken } from './recent-ids.js';
-import type { Window } from './window.js';
+import { microsOf, type Window } from './window.js';
+
+/** What a level may lack by the rounding of doubles. */
+const EPSILON = 1e-9;
+
+/** How many hits of a bucket are taken. */
+function wholeOf(level: number): number {
+  return Math.max(0, Math.ceil(level - EPSILON));
+}
 
 /**
  * While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes

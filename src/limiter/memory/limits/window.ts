@@ -1,3 +1,8 @@
+/** A time in whole microseconds. @param millis the same in milliseconds */
+export function microsOf(millis: number): number {
+  return Math.round(millis * 1000);
+}
+
 /** A key is removed when this many windows have passed without a check. */
 export const IDLE_WINDOWS = 3;
 

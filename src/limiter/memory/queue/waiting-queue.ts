@@ -1,10 +1,13 @@
 import type { QueueList, QueueListState } from '../../queue-order.js';
 import type { LimitedRequest, RequestTerms } from '../../request.js';
-import { Groups } from './groups.js';
-import { Lanes } from './lanes.js';
-import { FifoList, type ListsOfKind } from './lists-of-kind.js';
-import type { Entry, WaitingList } from './waiting-list.js';
-import { nextTicket, type Queued, type Stopped } from './queued.js';
+import { FifoList, Groups, Lanes, type ListsOfKind } from './lists.js';
+import {
+  type Entry,
+  nextTicket,
+  type Queued,
+  type Stopped,
+  type WaitingList,
+} from './waiting-list.js';
 
 /** Shared by all keys without waiters, which are most. */
 const NO_KINDS: readonly ListsOfKind[] = [];

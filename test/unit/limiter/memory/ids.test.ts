@@ -1,10 +1,14 @@
 import { randomUUID, randomBytes } from 'node:crypto';
 
-import { ApprovedIds } from '../../../../src/limiter/memory/limits/approved-ids.js';
+import {
+  ApprovedIds,
+  parseUuid,
+  scramble,
+  UUID_WORDS,
+} from '../../../../src/limiter/memory/limits/approved-ids.js';
 import { memoryIn, MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { Random } from '../../../support/chaos/random.js';
 import { RecentIds } from '../../../../src/limiter/memory/limits/recent-ids.js';
-import { parseUuid, scramble, UUID_WORDS } from '../../../../src/limiter/memory/uuid.js';
 
 const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
 

@@ -9,7 +9,7 @@ import type { InstanceDecision } from '../../../../src/limiter/memory/instance-d
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
-import { Moments } from '../../../../src/limiter/memory/moments.js';
+import { Moments } from '../../../../src/limiter/memory/heap.js';
 import { Window } from '../../../../src/limiter/memory/limits/window.js';
 
 describe('an instance', () => {

@@ -4,7 +4,7 @@ import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js'
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
-import { UNBOUNDED } from '../../../../src/limiter/memory/memory-bounds.js';
+import { UNBOUNDED } from '../../../../src/limiter/memory/keys.js';
 import { Random } from '../../../support/chaos/random.js';
 import { keyLimits } from '../../../support/limits.js';
 import { ManualClock } from '../../../support/manual-clock.js';

@@ -1,4 +1,4 @@
-import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
+import { CallerPresence } from '../../../../src/limiter/request.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';

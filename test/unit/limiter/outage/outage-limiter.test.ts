@@ -14,7 +14,7 @@ import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 import type { DeclaredLimits } from '../../../support/limits.js';
-import type { CallerPresence } from '../../../../src/limiter/caller-presence.js';
+import type { CallerPresence } from '../../../../src/limiter/request.js';
 
 describe('the outage policy', () => {
   const ALLOWED = { outcome: 'approved', outagePolicy: 'allow' };

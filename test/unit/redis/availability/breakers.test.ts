@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { ReplyError } from 'ioredis';
 
-import { Breakers } from '../../../../src/redis/availability/breakers.js';
+import { Breaker, Breakers } from '../../../../src/redis/availability/breakers.js';
 import { TimeoutError } from '../../../../src/common/deadline.js';
 import { FakeStore } from '../../../support/fake-store.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -10,7 +10,6 @@ import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { FAILURES } from '../../../support/store-failures.js';
 import { until } from '../../../support/until.js';
 import { unobserved } from '../../../support/unguarded.js';
-import { Breaker } from '../../../../src/redis/availability/breaker.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import {
   classifyFailure,

@@ -3,12 +3,15 @@ import { join } from 'node:path';
 
 import type { Redis } from 'ioredis';
 
-import { SettingsError } from '../../../../src/config/settings-error.js';
+import { SettingsError } from '../../../../src/config/named-file.js';
 import { parseSettings } from '../../../../src/config/settings.js';
 import {
-  type ConnectionSettings,
   addressIn,
+  clientOptions,
+  type ConnectionSettings,
+  credentials,
   credentialsIn,
+  reconnectAfter,
   sharedCredentialsIn,
 } from '../../../../src/redis/connections/connection-settings.js';
 import { connectionSettingsFrom } from '../../../../src/redis/connections/from-settings.js';
@@ -21,11 +24,6 @@ import { recordLog } from '../../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { until } from '../../../support/until.js';
-import {
-  clientOptions,
-  credentials,
-  reconnectAfter,
-} from '../../../../src/redis/connections/client-options.js';
 import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
 
 describe('connection settings from files and variables', () => {

@@ -16,7 +16,7 @@ import { LookupError, HostLookups } from '../../../../src/redis/connections/host
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { connect } from '../../../../src/redis/connections/connect.js';
 import { until } from '../../../support/until.js';
-import { quit } from '../../../../src/redis/connections/quit.js';
+import { quit } from '../../../../src/redis/connections/connections.js';
 import '../../../../src/redis/connections/ioredis-changes.js';
 import { startFakeRedis } from '../../../support/fake-redis.js';
 

@@ -16,9 +16,13 @@ import {
   keysOf,
   sharedArguments,
 } from '../../../../src/redis/scripts/shared-arguments.js';
-import { backoffMillis } from '../../../../src/redis/shared/backoff.js';
+import { backoffMillis } from '../../../../src/redis/shared/store-observer.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
-import { LEASES_UNSETTLED, RENEWAL, leasesUnsettled } from '../../../../src/redis/waiting/lease.js';
+import {
+  LEASES_UNSETTLED,
+  leasesUnsettled,
+  RENEWAL,
+} from '../../../../src/redis/waiting/leases.js';
 import { MAX_IDS_PER_CALL } from '../../../../src/redis/waiting/withdrawals.js';
 import { keyLimits } from '../../../support/limits.js';
 import { luaConstant, luaNumber } from '../../../support/lua-constants.js';

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
-import { Lease } from '../../../../src/redis/waiting/lease.js';
+import { Lease, type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/leases.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
 import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -14,7 +14,6 @@ import {
   type Unsettled,
 } from '../../../../src/redis/waiting/settle-calls.js';
 import { until } from '../../../support/until.js';
-import { type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/lease-renewals.js';
 
 const LEASE = 3000;
 

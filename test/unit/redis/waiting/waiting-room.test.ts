@@ -1,5 +1,4 @@
-import { nextClaimNumber } from '../../../../src/limiter/claims.js';
-import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
+import { CallerPresence, nextClaimNumber } from '../../../../src/limiter/request.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, RequestTrace } from '../../../../src/limiter/limiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';

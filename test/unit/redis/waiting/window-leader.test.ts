@@ -4,7 +4,7 @@ import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 import { WindowTiming } from '../../../../src/redis/waiting/news.js';
-import { ModeTimer } from '../../../../src/redis/waiting/mode-timer.js';
+import { ModeTimer } from '../../../../src/redis/waiting/queue-mode.js';
 
 describe('a leader', () => {
   const AWAY = new Error('the store is down');

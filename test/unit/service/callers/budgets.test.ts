@@ -3,8 +3,8 @@ import {
   BodyBudget,
   type BodyMemory,
 } from '../../../../src/service/callers/body-budget.js';
-import { CallerPlaces } from '../../../../src/service/callers/caller-places.js';
-import type { Caller } from '../../../../src/service/callers/caller.js';
+import { CallerPlaces } from '../../../../src/service/callers/bearer-access.js';
+import type { Caller } from '../../../../src/service/request-context.js';
 
 describe('bodies', () => {
   const NO_ROOM = 'no room for another body';

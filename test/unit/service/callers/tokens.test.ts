@@ -1,12 +1,10 @@
 import { jest } from '@jest/globals';
 
-import { Tokens } from '../../../../src/service/callers/tokens.js';
-import { parseTokenList } from '../../../../src/service/callers/token-list.js';
+import { KeyRights, parseTokenList, Tokens } from '../../../../src/service/callers/tokens.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { parseSettings } from '../../../../src/config/settings.js';
-import { warnOfOpenAccess } from '../../../../src/service/callers/open-access-warning.js';
+import { warnOfOpenAccess } from '../../../../src/service/callers/open-access.js';
 import type { LogLine } from '../../../support/replica-process.js';
-import { KeyRights } from '../../../../src/service/callers/key-rights.js';
 import { KeyPatterns } from '../../../../src/rules/key-patterns.js';
 
 const BILLING = { name: 'billing', token: 'token-of-billing', scopes: ['check', 'release'] };

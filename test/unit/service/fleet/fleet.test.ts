@@ -1,22 +1,23 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import {
+  type HistoryPage,
   type Step,
   writePages,
-  type HistoryPage,
-} from '../../../../src/service/fleet/history-pages.js';
+} from '../../../../src/service/fleet/key-history.js';
 import { SharedHistories } from '../../../../src/service/fleet/shared-histories.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import type { Decision } from '../../../../src/limiter/limiter.js';
 import { MOST_WATCHED, WatchedKeys } from '../../../../src/service/fleet/watched-keys.js';
 import { quotaOf } from '../../../support/quota.js';
 import {
+  Fleet,
+  type OtherReport,
   readReport,
   type ReplicaReport,
   writeReport,
-} from '../../../../src/service/fleet/replica-report.js';
+} from '../../../../src/service/fleet/fleet.js';
 import { type DeniedKey, NO_DENIALS } from '../../../../src/service/deciding/recent-denials.js';
 import { systemClock } from '../../../../src/common/clock.js';
-import { Fleet, type OtherReport } from '../../../../src/service/fleet/fleet.js';
 
 describe('histories of keys', () => {
   /** The 20th minute has just begun, and with it the step 600. */

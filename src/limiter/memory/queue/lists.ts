@@ -1,0 +1,276 @@
+import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../queue-order.js';
+import type { RequestTerms } from '../../request.js';
+import { Heap } from '../heap.js';
+import {
+  type Entry,
+  type Ordered,
+  type Queued,
+  type Stopped,
+  WaitingList,
+} from './waiting-list.js';
+
+/** The lists of one kind in which somebody waits, and the order of their turns. */
+export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
+  protected readonly lists = new Map<string, List>();
+  #size = 0;
+
+  constructor(readonly kind: QueueListState['kind']) {}
+
+  /** How many wait in all of them. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** In the order in which they began to have waiters. */
+  all(): Iterable<List> {
+    return this.lists.values();
+  }
+
+  /** @param name '' for the only list of its kind */
+  find(name: string): List | undefined {
+    return this.lists.get(name);
+  }
+
+  /** Returns the list whose head has its turn next; undefined if all are stopped. */
+  abstract next(stoppedLanes: ReadonlySet<string>): List | undefined;
+
+  /**
+   * Whether a check that joined now would pass all who wait in these lists: they would wait behind it, or for room that it does
+   * not need. By default it passes nobody: a head without a lane stops all lists.
+   * @param stoppedBy as in `WaitingQueue`
+   */
+  letPass(_newcomer: Ordered, _stoppedBy: (head: Queued) => Stopped): boolean {
+    return false;
+  }
+
+  /** A check of this kind was approved at once, as if it had joined and had its turn. */
+  approvedAtOnce(_check: RequestTerms): void {
+    // As in `begun`.
+  }
+
+  /** Returns a copy from which heads may be taken. It is valid until a waiter is added here or removed. */
+  abstract copy(): ListsOfKind;
+
+  add(waiter: Queued): Entry {
+    const name = waiter.list?.name ?? '';
+    const before = this.lists.get(name);
+    const list = before ?? this.create(name);
+    const entry = list.append(waiter);
+    this.#size += 1;
+    if (!before) {
+      this.lists.set(name, list);
+      this.begun(list);
+    }
+    return entry;
+  }
+
+  /** A waiter leaves without an approval. */
+  remove(entry: Entry): void {
+    const { waiter } = entry;
+    const list = this.lists.get(waiter.list?.name ?? '');
+    if (!list) return;
+    const { head } = list;
+    list.remove(entry);
+    this.#left(list, head === waiter ? waiter : undefined, false);
+  }
+
+  /** The head of a list is approved. @param name of the list */
+  approveHead(name: string): void {
+    const list = this.lists.get(name);
+    if (!list) return;
+    const { head } = list;
+    list.takeHead();
+    this.#left(list, head, true);
+  }
+
+  protected abstract create(name: string): List;
+
+  /** A list has its first waiter. */
+  protected begun(_list: List): void {
+    // Kinds whose order follows from the heads need to know nothing.
+  }
+
+  /** A list has another head, or none. @param gone its head before */
+  protected headLeft(_list: List, _gone: Queued, _isApproved: boolean): void {
+    // As above.
+  }
+
+  protected copyTo<Copy extends ListsOfKind<List>>(copy: Copy): Copy {
+    for (const [name, list] of this.lists) copy.lists.set(name, list.copyTo(copy.create(name)));
+    copy.#size = this.#size;
+    return copy;
+  }
+
+  #left(list: List, goneHead: Queued | undefined, isApproved: boolean): void {
+    this.#size -= 1;
+    if (list.size === 0) this.lists.delete(list.name);
+    if (goneHead) this.headLeft(list, goneHead, isApproved);
+  }
+}
+
+/** The list of the waiters without a lane or a group, which joined by other rules. */
+export class FifoList extends ListsOfKind {
+  constructor() {
+    super('fifo');
+  }
+
+  /** No lane counts for it. */
+  override next(): WaitingList | undefined {
+    return this.find('');
+  }
+
+  override copy(): FifoList {
+    return this.copyTo(new FifoList());
+  }
+
+  protected override create(): WaitingList {
+    return new WaitingList(this.kind, '');
+  }
+}
+
+/** The lists of lanes. The one goes first whose head came earliest, less its head start. */
+export class Lanes extends ListsOfKind {
+  constructor() {
+    super('lane');
+  }
+
+  override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+    let next: WaitingList | undefined;
+    for (const list of this.all()) {
+      if (!stoppedLanes.has(list.name) && (!next || isBefore(list.head, next.head))) next = list;
+    }
+    return next;
+  }
+
+  /** It passes lanes that wait for room which it does not need. If it has a lane, the lanes behind it let it pass as well. */
+  override letPass(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {
+    const lane = newcomer.list?.kind === 'lane' ? newcomer.list.name : undefined;
+    if (lane !== undefined && this.find(lane)) return false;
+    const stoppedLanes = new Set<string>();
+    for (let list = this.next(stoppedLanes); list?.head; list = this.next(stoppedLanes)) {
+      if (lane !== undefined && isBefore(newcomer, list.head)) return true;
+      const stopped = stoppedBy(list.head);
+      if (stopped === 'all' || stopped.some((each) => each === lane)) return false;
+      for (const each of stopped) stoppedLanes.add(each);
+    }
+    return true;
+  }
+
+  override copy(): Lanes {
+    return this.copyTo(new Lanes());
+  }
+
+  protected override create(name: string): WaitingList {
+    return new WaitingList(this.kind, name);
+  }
+}
+
+function isBefore(one: Ordered | undefined, other: Ordered | undefined): boolean {
+  if (!one || !other) return false;
+  const [key, otherKey] = [orderKeyOf(one), orderKeyOf(other)];
+  return key === otherKey ? one.ticket < other.ticket : key < otherKey;
+}
+
+/** When a waiter would have come without its head start, in microseconds. */
+function orderKeyOf({ list, ticket }: Ordered): number {
+  return ticket - headStartOf(list) * 1000;
+}
+
+function headStartOf(list: QueueList | undefined): number {
+  return list?.kind === 'lane' ? list.headStartMillis : 0;
+}
+
+/** The list of a group. */
+class Group extends WaitingList {
+  /** The virtual time at which its head has its turn. */
+  tag = 0;
+  /** In the heap. */
+  index = 0;
+}
+
+/**
+ * The lists of groups, which are served by self-clocked fair queueing (Golestani 1994). The group goes first whose head has the
+ * smallest tag. The virtual time is the tag that was served last. The tag of a group is the virtual time at which its
+ * head became the head, and the share of that: its hits divided by the weight of its group. Only an approval advances the
+ * tag of a group, and no tag is below the virtual time: while a large head waits and then leaves, its group saves up no
+ * turns. `lua/queue/lists.lua` has the same rules, and the same arithmetic.
+ *
+ * While two groups wait, the shares of what each gets differ by at most the largest share of a request of each, unless the
+ * one that gets less withdraws its head. A group without waiters is forgotten, since its tag is not above the virtual time
+ * then. When no group waits, the virtual time is forgotten as well.
+ */
+export class Groups extends ListsOfKind<Group> {
+  #virtualTime = 0;
+  readonly #turns = new Heap<Group>(isTurnBefore, noteIndex);
+
+  constructor() {
+    super('group');
+  }
+
+  /** No limit of lanes counts a group, so that the head of a group stops all of them. */
+  override next(): Group | undefined {
+    return this.#turns.first;
+  }
+
+  /** What stops the head of a group stops all lists. */
+  override letPass(newcomer: Ordered): boolean {
+    const { list } = newcomer;
+    const first = this.#turns.first;
+    if (list?.kind !== 'group' || this.find(list.name)) return false;
+    return !first || this.#virtualTime + shareOf(newcomer) < first.tag;
+  }
+
+  override approvedAtOnce(check: RequestTerms): void {
+    this.#virtualTime += shareOf(check);
+  }
+
+  override copy(): Groups {
+    const copy = this.copyTo(new Groups());
+    copy.#virtualTime = this.#virtualTime;
+    // In the order of a heap, so that each stays where it is added.
+    for (const { name, tag } of this.#turns.all) {
+      const group = copy.find(name);
+      if (!group) continue;
+      group.tag = tag;
+      copy.#turns.add(group);
+    }
+    return copy;
+  }
+
+  protected override create(name: string): Group {
+    return new Group(this.kind, name);
+  }
+
+  protected override begun(group: Group): void {
+    group.tag = this.#virtualTime + shareOf(group.head);
+    this.#turns.add(group);
+  }
+
+  protected override headLeft(group: Group, gone: Queued, isApproved: boolean): void {
+    if (isApproved) this.#virtualTime = group.tag;
+    if (!group.head) {
+      this.#turns.removeAt(group.index);
+      return;
+    }
+    const [before, now] = [shareOf(gone), shareOf(group.head)];
+    if (isApproved) group.tag += now;
+    // Rounding must not change it if the shares are the same.
+    else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
+    this.#turns.update(group.index);
+  }
+}
+
+function noteIndex(group: Group, index: number): void {
+  group.index = index;
+}
+
+function isTurnBefore(one: Group, other: Group): boolean {
+  if (one.tag !== other.tag) return one.tag < other.tag;
+  return (one.head?.ticket ?? 0) < (other.head?.ticket ?? 0);
+}
+
+/** What the approval of a waiter adds to the tag of its group. */
+function shareOf(waiter: RequestTerms | undefined): number {
+  const { hits = 1, list } = waiter ?? {};
+  return hits / (list?.kind === 'group' ? list.weight : DEFAULT_WEIGHT);
+}

@@ -1,0 +1,49 @@
+/** The position of a request in the trace of its caller. */
+export interface TraceParent {
+  readonly traceId: string;
+  /** Of the caller's span. */
+  readonly spanId: string;
+  /** Whether the caller records its span. */
+  readonly isSampled: boolean;
+}
+
+/** Version, trace, span, flags, and what later versions may add. */
+const TRACEPARENT =
+  /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
+const KNOWN_VERSION = '00';
+const KNOWN_LENGTH = 55;
+const SAMPLED_FLAG = 1;
+
+/**
+ * Parses the header `traceparent`. A header that was sent twice is invalid, since Node joins the values.
+ * https://www.w3.org/TR/trace-context/#traceparent-header
+ * @returns undefined if there is none, or it is not valid
+ */
+export function parseTraceparent(header: unknown): TraceParent | undefined {
+  if (typeof header !== 'string') return undefined;
+  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (version === KNOWN_VERSION && header.length !== KNOWN_LENGTH) return undefined;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0 };
+}
+
+/**
+ * The ids of a span as log lines have them.
+ * https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/
+ */
+export interface TraceIds {
+  readonly trace_id: string;
+  readonly span_id: string;
+  /** `01` if the span is recorded. */
+  readonly trace_flags: '00' | '01';
+}
+
+/** The ids of the caller's span. @param traceparent the header of the request */
+export function callersIds(traceparent: unknown): TraceIds | undefined {
+  const parent = parseTraceparent(traceparent);
+  return parent && traceIds(parent.traceId, parent.spanId, parent.isSampled);
+}
+
+export function traceIds(traceId: string, spanId: string, isSampled: boolean): TraceIds {
+  return { trace_id: traceId, span_id: spanId, trace_flags: isSampled ? '01' : '00' };
+}
