@@ -30,28 +30,27 @@
 --       many wait of its group as may, -14 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
---       that needs more names has false, and so has each batch after those that take long (lib/weight): it is left to the
+--       that needs more names has false, and so has each batch after those that take long (lib/reads): it is left to the
 --       next call. The other batches are still decided.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
 -- remember denied checks. They are decided again, but a second denial is not counted.
 
 local calls = require 'lib/calls'
-local checks = require_when_called 'lib/checks'
 local chunks = require 'lib/chunks'
 local errors = require 'lib/errors'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local plain_checks = require 'lib/plain-checks'
-local state_values = require 'lib/state-values'
+local reads = require 'lib/reads'
 local verdicts = require 'lib/verdicts'
-local weight = require 'lib/weight'
+local checks = require_when_called 'lib/checks'
 
 -- Each lookup in a table costs nearly all checks.
 local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdicts.APPROVED, verdicts.DENIED
 local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
 local ALL_NAMES, CHUNK = key_names.PER_INSTANCE, chunks.SIZE
-local read_values, read_all_values = state_values.read, state_values.read_all
+local read_values, read_all_values = key_names.read_values, key_names.read_all_values
 local decide_plainly = plain_checks.decide
 
 local function append(replies, reply)
@@ -110,7 +109,7 @@ local function decide_in_order(replies, call, batch, is_last)
   -- Batches with fewer names come first. Of the others, a batch that is left is left with all that follow: they may be
   -- of the same key.
   local has_all_names, size = batch.names_given == ALL_NAMES, batch.size
-  if has_all_names and weight.is_spent() then
+  if has_all_names and reads.are_spent() then
     replies[#replies + 1] = false
     return true
   end
@@ -156,7 +155,7 @@ local function is_over_full()
 end
 
 -- Decides a batch and all that follow, those of new keys first, as a full memory requires
--- (lib/full-memory).
+-- (lib/stored).
 local function decide_new_first(replies, call, batch, last_key, next_text)
   call.is_over_full = is_over_full()
   local batches, decided = {}, {}
@@ -177,7 +176,7 @@ local function decide_new_first(replies, call, batch, last_key, next_text)
   local function decide_each(is_due)
     for i, each in ipairs(batches) do
       if not decided[i] and is_due(each.names[each.first_key]) then
-        decided[i] = not weight.is_spent() and errors.reply_of(decide, each)
+        decided[i] = not reads.are_spent() and errors.reply_of(decide, each)
       end
     end
   end
@@ -196,7 +195,7 @@ end
 -- all that follow, or new keys are decided first.
 local function run(KEYS, ARGV)
   local call, replies = calls.read(ARGV), {}
-  weight.begin()
+  reads.begin()
   call.is_sent_again = ARGV[FIRST_OWN] % 2 == 1
   call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])

@@ -12,7 +12,7 @@
 --         limits        the limits in force
 --         used          what counts of them: see `room.used`
 --       with `mayBeTold` alone if there is no such key. Or the error with which the key failed. The first key has a reply at least.
---       Keys after those that take long have none, and are left to the next call (lib/weight)
+--       Keys after those that take long have none, and are left to the next call (lib/reads)
 
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'

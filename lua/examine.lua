@@ -18,10 +18,10 @@ local entries = require 'queue/entries'
 local heads = require 'queue/heads'
 local in_force = require 'lib/in-force'
 local lists = require 'queue/lists'
-local look = require 'lib/look'
 local now = require 'lib/now'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local snapshot = require 'lib/snapshot'
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
 local MOST_ENTRIES = 500
@@ -142,11 +142,11 @@ local function run(KEYS, ARGV)
   local keys = { state = KEYS[1], queue = KEYS[2], records = KEYS[3], replicas = KEYS[4] }
   local now_us = now.micros()
   local now_ms = math.floor(now_us / 1000)
-  local state, tally, waiting = look.at(keys, now_us)
+  local state, tally, waiting = snapshot.at(keys, now_us)
   if not state then
     return ''
   end
-  local reply = look.describe(state, waiting, now_ms)
+  local reply = snapshot.describe(state, waiting, now_ms)
   reply.windowIsSet, reply.isRecovering = in_force.sets_window(state), recovery.is_on(state)
   reply.queue = head_of_queue(keys, state, tally, now_ms, tonumber(ARGV[1]))
   reply.lists, reply.listCount = longest_lists(keys, state, tally, now_ms, tonumber(ARGV[2]))

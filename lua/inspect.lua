@@ -12,25 +12,25 @@
 --         held          the hits of the held approvals
 --         pausedMillis  ms until its pause ends, or 0
 --       A key that fails, such as one of a wrong type, has its error in that place. The first key has a reply at
---       least. Keys after those that take long to read have none, and are left to the next call (lib/weight)
+--       least. Keys after those that take long to read have none, and are left to the next call (lib/reads)
 
 local errors = require 'lib/errors'
-local look = require 'lib/look'
 local now = require 'lib/now'
-local weight = require 'lib/weight'
+local reads = require 'lib/reads'
+local snapshot = require 'lib/snapshot'
 
 local NAMES_PER_KEY = 3
 
 local function inspect(names, now_us)
-  local state, _, waiting = look.at(names, now_us)
-  return state and cjson.encode(look.describe(state, waiting, math.floor(now_us / 1000))) or ''
+  local state, _, waiting = snapshot.at(names, now_us)
+  return state and cjson.encode(snapshot.describe(state, waiting, math.floor(now_us / 1000))) or ''
 end
 
 local function run(KEYS, ARGV)
   local now_us, replies = now.micros(), {}
-  weight.begin()
+  reads.begin()
   for first = 1, #KEYS, NAMES_PER_KEY do
-    if weight.is_spent() then
+    if reads.are_spent() then
       break
     end
     local names = { state = KEYS[first], records = KEYS[first + 1], replicas = KEYS[first + 2] }

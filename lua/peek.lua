@@ -16,24 +16,22 @@
 -- the others from it. After the clock has gone back, a hold lapses when it would have: a check makes it shorter.
 
 local approvals = require 'lib/approvals'
-local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
 local dead_waiters = require 'queue/dead-waiters'
-local fifo_list = require 'queue/fifo-list'
+local entries = require 'queue/entries'
+local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
-local look = require 'lib/look'
-local look_serving = require 'lib/look-serving'
-local overrides = require 'lib/overrides'
 local pause = require 'lib/pause'
+local reads = require 'lib/reads'
 local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
+local snapshot = require 'lib/snapshot'
 local stored = require 'lib/stored'
 local verdicts = require 'lib/verdicts'
-local weight = require 'lib/weight'
 
 -- A key that a check would begin, and the tally of its queue, which may be left from one that Redis has lost.
 local function begin(keys, call)
@@ -42,7 +40,7 @@ local function begin(keys, call)
     limit.has_no_ids = true
   end
   local tally = replicas.load(keys, call.now_ms)
-  if tally.places > 0 and not fifo_list.length(keys) then
+  if tally.places > 0 and not entries.length(keys) then
     lists.find_leftovers(keys, state)
   end
   return state, tally
@@ -66,18 +64,18 @@ local function run(KEYS, ARGV)
   local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
   local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
   local hits, list = request.hits, request.list
-  weight.begin()
-  calendars.require_current(call)
-  local state, tally = look.at(keys, call.now_us, call)
+  reads.begin()
+  in_force.require_current(call)
+  local state, tally = snapshot.at(keys, call.now_us, call)
   if not state then
     state, tally = begin(keys, call)
   end
   if request.ceilings or state.limits_text ~= call.rules.text then
-    overrides.configure(keys, state, call, request, state.is_new)
+    in_force.configure(keys, state, call, request, state.is_new)
   end
   state.max_holds = request.holdMillis and request.maxHolds or state.max_holds
-  local waiting, served = look_serving.serve(keys, state, call, tally)
-  local is_next = waiting == 0 or look_serving.is_next(keys, state, call, tally, served, list, hits)
+  local waiting, served = snapshot.serve(keys, state, call, tally)
+  local is_next = waiting == 0 or snapshot.is_next(keys, state, call, tally, served, list, hits)
   local verdict = decide(keys, state, call, is_next, request, list and list.id)
   local of_list = served.by_list[list and list.id or lists.FIFO] or 0
   local before = dead_waiters.count_before(keys, state, tally, call.now_ms, list, waiting + of_list) - of_list

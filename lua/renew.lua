@@ -10,7 +10,6 @@
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 
 local calls = require 'lib/calls'
-local full_memory = require 'lib/full-memory'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
@@ -50,7 +49,7 @@ local function renew(call, name, state, other, known)
   if not is_known then
     return false
   end
-  full_memory.write_first(name, call)
+  stored.write_first(name, call)
   for id, replica in pairs(found) do
     replica.lease_ends = replicas.renewed_until(replica, call)
     redis.call('HSET', name, id, replicas.format(replica))

@@ -18,23 +18,20 @@
 -- all count. A binary search by ticket finds the waiter's entry, however long the list is. queue/dead-waiters has the entries of
 -- several lists that do not count.
 
-local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
 local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
-local fifo_list = require 'queue/fifo-list'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local lists = require 'queue/lists'
-local look = require 'lib/look'
-local look_serving = require 'lib/look-serving'
+local reads = require 'lib/reads'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
+local snapshot = require 'lib/snapshot'
 local stored = require 'lib/stored'
-local weight = require 'lib/weight'
 
 local WALKED = 1000
 
@@ -55,7 +52,7 @@ end
 -- The tickets of waiters that count among the first entries, as texts and in their order. `most`: how many entries.
 local function read_counting(keys, state, tally, now_ms, most)
   local tickets = {}
-  for _, entry in ipairs(entries.read(keys, fifo_list.first(keys, most))) do
+  for _, entry in ipairs(entries.read(keys, entries.first(keys, most))) do
     if heads.counts(state, tally, entry, now_ms) then
       tickets[#tickets + 1] = entry.ticket
     end
@@ -82,11 +79,11 @@ local function before_all(keys, state, tally, now_ms, waiters)
   if state.lists then
     return before_in_lists(keys, state, tally, now_ms, waiters)
   end
-  local length, is_sorted = fifo_list.length(keys), state.unsorted ~= 1
+  local length, is_sorted = entries.length(keys), state.unsorted ~= 1
   local lower, most = {}, 0
   for i, waiter in ipairs(waiters) do
     lower[i] = count_lower(length, function(index)
-      return fifo_list.ticket_at(keys, index) < waiter.ticket
+      return entries.ticket_at(keys, index) < waiter.ticket
     end)
     most = math.max(most, is_sorted and lower[i] or length)
   end
@@ -107,7 +104,7 @@ local function describe_places(keys, state, call, tally, waiters)
   -- Before the look is served, which may begin a recovery: then no replica counts as dead.
   local all_before = before_all(keys, state, tally, call.now_ms, waiters)
   in_force.take_for_waiters(keys, state, call)
-  local _, served = look_serving.serve(keys, state, call, tally)
+  local _, served = snapshot.serve(keys, state, call, tally)
   local replies = {}
   for i, before in ipairs(all_before) do
     local list = waiters[i].list and waiters[i].list.id
@@ -132,9 +129,9 @@ end
 local function run(KEYS, ARGV)
   local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
   local ids = { unpack(ARGV, calls.FIRST_OWN) }
-  weight.begin()
-  calendars.require_current(call)
-  local state, tally = look.at(keys, call.now_us, call)
+  reads.begin()
+  in_force.require_current(call)
+  local state, tally = snapshot.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)
   -- Also those whose holds have lapsed by now, which the state that is looked at leaves out.

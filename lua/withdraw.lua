@@ -7,7 +7,7 @@
 --       that, the `number` of the check; and, if its limits are not those in 3, `limits`
 -- Reply per key a JSON text: `gone`, how many were withdrawn or released, and `unclaimed`, how many unclaimed approvals have
 --       lapsed since a reply told it; or the error with which the key failed. The first key has a reply at
---       least. Keys after those that take long have none, and are left to the next call (lib/weight)
+--       least. Keys after those that take long have none, and are left to the next call (lib/reads)
 
 local approvals = require 'lib/approvals'
 local holds = require 'lib/holds'

@@ -21,7 +21,7 @@ function calls.read(arguments)
     default_rules = rules,
     wake = arguments[4],
     max_ids = tonumber(arguments[5]),
-    -- Read by lib/history.
+    -- Read by lib/recovery.
     history = arguments[6],
     -- Redis may have no memory left. A script that is called often gets this as an argument, which saves a write.
     may_be_full = true,

@@ -17,15 +17,15 @@ local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
+local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
-local kinds = require 'limits/kinds'
 local key_names = require 'lib/key-names'
+local kinds = require 'limits/kinds'
 local known_requests = require 'lib/known-requests'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
-local overrides = require 'lib/overrides'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
 local pause = require 'lib/pause'
@@ -281,7 +281,7 @@ function checks.decide(call, batch, values)
     lost_key.restore_overrides(state, waiting.limits)
   end
   if batch.special or state.limits_text ~= call.rules.text then
-    overrides.configure(keys, state, call, said, batch.begins_key)
+    in_force.configure(keys, state, call, said, batch.begins_key)
   end
   state.expires = stored.idle_time(state)
   state.max_holds = said.maxHolds or state.max_holds

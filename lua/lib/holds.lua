@@ -19,12 +19,12 @@ local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local given_back = require 'lib/given-back'
 local held = require 'limits/held'
-local key_names = require 'lib/key-names'
 local key_limits = require 'limits/key-limits'
+local key_names = require 'lib/key-names'
 local lists = require 'queue/lists'
+local reads = require 'lib/reads'
 local requests = require 'lib/requests'
 local stored = require 'lib/stored'
-local weight = require 'lib/weight'
 
 local holds = {}
 
@@ -194,7 +194,7 @@ end
 --   last_lapsed          when the last of the lapsed ones lapsed
 local function find_lapsed(keys, state, now_ms)
   local name, ids = lapses_name(keys), {}
-  local due = weight.add(redis.call('ZRANGE', name, '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES'), 2)
+  local due = reads.add(redis.call('ZRANGE', name, '-inf', digits(now_ms), 'BYSCORE', 'WITHSCORES'), 2)
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
   end
@@ -215,7 +215,7 @@ end
 -- Somebody has removed some of the records or of the lapses: what has only one of the two counts no longer. A call that only
 -- looks, `call` is nil then, writes nothing.
 local function recount(keys, state, call)
-  local lapses = weight.add(redis.call('ZRANGE', lapses_name(keys), 0, -1, 'WITHSCORES'), 2)
+  local lapses = reads.add(redis.call('ZRANGE', lapses_name(keys), 0, -1, 'WITHSCORES'), 2)
   local left, others, gone = { hits = 0, ids = 0, by_lane = {}, first = 0 }, requests.read_all(keys), {}
   state.unclaimed, state.unclaimed_held = 0, 0
   for i = 1, #lapses, 2 do
@@ -304,7 +304,7 @@ function holds.shorten(keys, state, call)
   if not stored.has_holds(state) then
     return
   end
-  local found = requests.find_all(keys, nil, weight.add(redis.call('ZRANGE', lapses_name(keys), 0, -1), 1))
+  local found = requests.find_all(keys, nil, reads.add(redis.call('ZRANGE', lapses_name(keys), 0, -1), 1))
   state.last_lapse = 0
   for id, lapses in pairs(holds.lapses_of(keys, found, call.now_ms)) do
     write_lapse(keys, state, call, id, lapses)

@@ -1,18 +1,16 @@
 -- The life of one instance, that is of a limiter key, in a script: open it as of now, change `state`, serve the waiters
 -- (lib/serving), close it.
 
-local calendars = require 'lib/calendars'
 local calls = require 'lib/calls'
-local clock_step = require 'lib/clock-step'
 local digits = require 'lib/digits'
-local full_memory = require 'lib/full-memory'
 local held = require 'limits/held'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
+local kinds = require 'limits/kinds'
+local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
-local news = require 'lib/news'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
 local pause = require 'lib/pause'
@@ -23,8 +21,49 @@ local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
+local wake = require 'lib/wake'
 
 local instance = {}
+
+-- The wakes that a call publishes: to every replica that listens, which waiters were approved and when, and when there
+-- may be room again. By its number a replica notices that it has missed a wake: `state.wake` is the number of the last
+-- one.
+
+-- Whether replicas have to learn of this call: waiters were approved, or there may be room sooner than they know.
+local function is_wake_due(keys, state, call)
+  if state.has_news or state.serves_more or state.ended or (state.granted and #state.granted > 0) then
+    return true
+  end
+  -- Replicas may know a later time, at which several hits fit that the head needs.
+  local depends_on_hits = #state.limits > 1 or not kinds.has_boundary(state.own)
+  local has_earlier = state.known_room_at and (
+    room.at(state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
+    or (depends_on_hits and (state.released_at or state.limits_changed))
+  )
+  return has_earlier and queue.count_waiting(keys, state, call) > 0
+end
+
+-- Request ids are UUIDs, and replica ids are letters, digits, dots and dashes, so they need no escaping.
+local function list(claims)
+  return claims and #claims > 0 and '"' .. table.concat(claims, '","') .. '"' or ''
+end
+
+-- `granted` and `ended` have claims (lib/requests), those in `ended` with the reason after a `!`: a check has been
+-- taken over, or withdrawn by a release.
+local function publish_wake(keys, state, call)
+  local used = room.used(state, call)
+  wake.publish(keys.state, call, string.format(
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"limits":"%s","approved":%s,"granted":[%s]%s}',
+    call.now_ms,
+    state.wake,
+    room.micros_to(keys, state, call) / 1000,
+    queue.count_waiting(keys, state, call),
+    limits_text.format(state),
+    type(used) == 'string' and '"' .. used .. '"' or digits(used),
+    list(state.granted),
+    state.ended and ',"ended":[' .. list(state.ended) .. ']' or ''
+  ))
+end
 
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
 -- clock runs on while Redis stalls or is unreachable, and the queue must still exist afterwards.
@@ -122,7 +161,7 @@ end
 -- of its waiter's approval yet that Redis has not lost the key. `asked`: by calls that may bring owners or lists to the
 -- key; nil for others.
 function instance.open(keys, call, state, asked)
-  calendars.require_current(call)
+  in_force.require_current(call)
   if asked and asked.has_owners or state and state.named > 0 then
     requests.require_names(keys)
   end
@@ -134,10 +173,10 @@ function instance.open(keys, call, state, asked)
   end
   state.kept_until = keep_until(state, call)
   key_limits.take_calendars(state, call)
-  full_memory.write_first(keys.state, call, state)
+  stored.write_first(keys.state, call, state)
   -- Replicas with waiters know these times, or earlier ones. Without a ticket nobody has waited.
   state.known_room_at, state.known_lapse = state.ticket > 0 and room.at(state, call), held.first_lapse(state)
-  if clock_step.begin_by_now(state, call.now_ms) then
+  if recovery.begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)
     -- Rules stay from now on at most.
@@ -232,7 +271,7 @@ function instance.close(keys, state, call)
   if state.ticket > 0 and (state.rolled or state.needs_expiry) then
     queue.read(keys, state, call)
   end
-  local is_news = news.are_due(keys, state, call)
+  local is_news = is_wake_due(keys, state, call)
   if is_news then
     state.wake = state.wake + 1
   end
@@ -247,7 +286,7 @@ function instance.close(keys, state, call)
     past_requests.expire_new(keys, state, call, digits(until_ms))
   end
   if is_news then
-    news.publish(keys, state, call)
+    publish_wake(keys, state, call)
   end
 end
 

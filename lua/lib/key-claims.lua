@@ -4,8 +4,8 @@ local calls = require 'lib/calls'
 local errors = require 'lib/errors'
 local key_names = require 'lib/key-names'
 local limits_text = require 'lib/limits-text'
+local reads = require 'lib/reads'
 local requests = require 'lib/requests'
-local weight = require 'lib/weight'
 
 local key_claims = {}
 
@@ -13,9 +13,9 @@ local key_claims = {}
 -- each key that fails. Keys after those that take long have none. The arguments are as lua/withdraw.lua has them.
 function key_claims.run(names, arguments, of_key)
   local call, replies = calls.read(arguments), {}
-  weight.begin()
+  reads.begin()
   for i, said in ipairs(cjson.decode(arguments[calls.FIRST_OWN])) do
-    if weight.is_spent() then
+    if reads.are_spent() then
       break
     end
     for _, claim in ipairs(said.requests) do

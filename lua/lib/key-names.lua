@@ -26,11 +26,23 @@ function key_names.read(names, first)
 end
 
 -- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
--- into a full memory (lib/full-memory).
+-- into a full memory (lib/stored).
 function key_names.remove_leftover(name)
   if redis.call('EXISTS', name) == 1 then
     redis.call('UNLINK', name)
   end
+end
+
+-- The stored values. The second is false if there is no state.
+
+-- Without what the limits of some kinds store, which is the seventh value: each value costs nearly all checks.
+function key_names.read_values(state_key)
+  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'turn', 'denied', 'more')
+end
+
+-- Returns all values: the same, and the field `own`.
+function key_names.read_all_values(state_key)
+  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'turn', 'denied', 'more', 'own')
 end
 
 return key_names

@@ -46,7 +46,7 @@ end
 -- Keeps the ids of the window that has ended apart from those of the one that begins. `ended`: the start and the length
 -- of that window. Its own length decides whether its ids are in the set of a generation already: the next window may be
 -- shorter. `has_requests`: the ended window may have a set. If it has none, an UNLINK would let a new key into a full
--- memory (lib/full-memory).
+-- memory (lib/stored).
 function past_requests.end_window(keys, state, call, ended, has_requests)
   own_ids.forget_hits_of_all(keys, state)
   local was_short = generations.windows_share_set(call, ended.window)

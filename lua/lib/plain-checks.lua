@@ -74,7 +74,7 @@ end
 -- from the first on. Returns nil and changes nothing if a set of ids may become full, if windows share it, if the clock has
 -- gone back, if the key is idle, or if a window begins without the names for it.
 --
--- The first write takes memory, so that a full Redis refuses it (lib/full-memory).
+-- The first write takes memory, so that a full Redis refuses it (lib/stored).
 function plain_checks.decide(call, batch, values)
   local size, own = batch.size, batch.rules.own
   local start, length, now_ms = tonumber(values[1]), own.window, call.now_ms

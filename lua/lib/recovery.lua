@@ -18,12 +18,34 @@
 -- `recovery_seen` is when a call last came in it. These are in ms since 1970. `recovery_again` is how often it has
 -- begun again.
 
-local history = require 'lib/history'
 local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
 local wake = require 'lib/wake'
 
 local recovery = {}
+
+-- What a caller knows of the time before its call, as the text `<loaded>:<since>:<until>` of times in ms by Redis's
+-- clock, with 0 for a time that it does not know:
+--   loaded        when the caller loaded the rules that its limits come from
+--   since, until  from when to when Redis has answered the caller. Redis was not down for longer than CONTACT_GAP of a
+--                 lease in between.
+-- src/redis/caller-history.ts builds it. Scripts parse it only when it decides something, which is rare.
+
+-- Less than the shortest silence of a replica that counts: a replica renews its lease when a third of it is over.
+local CONTACT_GAP = 0.5
+
+function recovery.read(call)
+  local loaded, since, until_ms = string.match(call.history, '^(%d+):(%d+):(%d+)$')
+  return tonumber(loaded), tonumber(since), tonumber(until_ms)
+end
+
+-- Whether Redis was up from `time` on, or for a whole lease, in which each living replica would have renewed its own
+-- lease. Then a replica that has been silent since is dead or cut off.
+function recovery.was_up_since(call, time)
+  local _, since, until_ms = recovery.read(call)
+  local is_up_to_date = until_ms > call.now_ms - call.lease * CONTACT_GAP and until_ms <= call.now_ms
+  return is_up_to_date and (since <= time or since <= call.now_ms - call.lease)
+end
 
 -- A replica notices Redis's return in less time: src/redis/shared/store-observer.ts.
 local RECOVERY_MILLIS = 500
@@ -121,7 +143,7 @@ function recovery.begin_if_redis_was_down(state, tally, call)
   end
   local silent_since = heard_until(freshest, call)
   local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_recovery_began or -math.huge)
-  if is_new_silence and not history.was_up_since(call, silent_since) then
+  if is_new_silence and not recovery.was_up_since(call, silent_since) then
     begin(state, call.now_ms, call.now_ms + RECOVERY_MILLIS)
   end
 end
@@ -134,7 +156,7 @@ function recovery.note_call(state, call)
   end
   local silent = call.now_ms - state.recovery_seen
   local is_long = silent > LONGEST_SILENCE
-    and not (silent >= call.lease and history.was_up_since(call, state.recovery_seen))
+    and not (silent >= call.lease and recovery.was_up_since(call, state.recovery_seen))
   if is_long and state.recovery_again < MOST_AGAIN then
     state.recovery_until = call.now_ms + RECOVERY_MILLIS
     state.recovery_again = state.recovery_again + 1
@@ -168,6 +190,28 @@ function recovery.end_past(state, now_ms)
     state.recovery_until, state.recovery_seen, state.recovery_again = 0, 0, 0
     state.made_room = true
   end
+end
+
+-- What a call does if Redis's clock has gone back, as in a failover to a host with another time.
+
+-- After the clock has gone back, nothing lasts longer than it was set for: windows that begin in the future begin now,
+-- with what was approved in them, and a pause or a report lasts as long as it still had to when `set_at` was. lib/holds and
+-- queue/queue do the same for holds and leases. Returns whether the clock has gone back, as far as these show.
+function recovery.begin_by_now(state, now_ms)
+  local goes_back = state.set_at > now_ms
+  if state.paused_until > state.set_at and state.set_at > now_ms then
+    state.paused_until = state.paused_until - state.set_at + now_ms
+  end
+  for _, limit in ipairs(state.limits) do
+    goes_back = limit:begin_by(now_ms, state.set_at) or goes_back
+  end
+  if goes_back then
+    state.set_at, state.served = math.min(state.set_at, now_ms), math.min(state.served, now_ms)
+    state.expires = math.min(state.expires, stored.idle_time(state))
+    -- The call also looks at the leases.
+    state.needs_expiry = true
+  end
+  return goes_back
 end
 
 return recovery

@@ -19,8 +19,8 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
+local reads = require 'lib/reads'
 local replicas = require 'queue/replicas'
-local weight = require 'lib/weight'
 
 local requests = {
   WAITING = 'waiting', UNCLAIMED = 'unclaimed', HELD = 'held', APPROVED = 'approved', RELEASED = 'released', LAPSED = 'lapsed',
@@ -209,7 +209,7 @@ end
 
 -- All that have records, by their ids.
 function requests.read_all(keys)
-  local values, all = weight.add(redis.call('HGETALL', keys.records), 2), {}
+  local values, all = reads.add(redis.call('HGETALL', keys.records), 2), {}
   for i = 1, #values, 2 do
     all[values[i]] = parse(values[i], values[i + 1])
   end
@@ -300,7 +300,7 @@ function requests.forget_ended(keys, state, call, find_needed)
     return
   end
   local name, now, over = ends_name(keys), digits(call.now_ms), {}
-  local due = weight.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
+  local due = reads.add(redis.call('ZRANGE', name, '-inf', now, 'BYSCORE'), 1)
   chunks.call('ZREM', name, due)
   local needed = find_needed(due)
   for _, id in ipairs(due) do

@@ -5,6 +5,8 @@
 -- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
 -- sixteen digits until the year 2286, so tickets and entries sort as texts.
 
+local chunks = require 'lib/chunks'
+local reads = require 'lib/reads'
 local requests = require 'lib/requests'
 
 local entries = { TICKET = 16 }
@@ -61,6 +63,69 @@ function entries.read_waiting(keys, texts)
     waiting[#waiting + 1] = entry.is_waiting and entry or nil
   end
   return waiting
+end
+
+-- The order of a key's waiters, unless it has several lists: a list of entries, first come, first served. Entries of withdrawn
+-- waiters stay in it until they come to its head, so that no script searches the list.
+
+-- How many entries there are; nil if the queue has several lists, which only the state knows.
+function entries.length(keys)
+  local length = redis.pcall('LLEN', keys.queue)
+  return type(length) == 'number' and length or nil
+end
+
+function entries.first(keys, most)
+  return reads.add(redis.call('LRANGE', keys.queue, 0, most - 1), 1)
+end
+
+function entries.all(keys)
+  return reads.add(redis.call('LRANGE', keys.queue, 0, -1), 1)
+end
+
+-- The ticket of an entry, as a text, from the head on or, below 0, from the end; false if there is none.
+function entries.ticket_at(keys, index)
+  local entry = redis.call('LINDEX', keys.queue, index)
+  return entry and entries.ticket_of(entry)
+end
+
+-- Keeps only the entries of waiters. `waiters`: of all entries, in their order.
+function entries.keep(keys, waiters)
+  local kept = {}
+  for _, waiter in ipairs(waiters) do
+    kept[#kept + 1] = waiter.is_waiting and waiter.text or nil
+  end
+  redis.call('UNLINK', keys.queue)
+  chunks.call('RPUSH', keys.queue, kept)
+end
+
+function entries.sort(keys)
+  reads.read = reads.read + redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+end
+
+-- A walk over the waiters in the order of their turns, which changes nothing until it is written.
+local fifo_walk = {}
+fifo_walk.__index = fifo_walk
+
+function entries.walk(keys, most)
+  return setmetatable({ keys = keys, entries = entries.read(keys, entries.first(keys, most)), taken = 0 }, fifo_walk)
+end
+
+-- The next entry; nil if there is none, or the one before it was stopped.
+function fifo_walk:next()
+  return not self.is_stopped and self.entries[self.taken + 1] or nil
+end
+
+function fifo_walk:take()
+  self.taken = self.taken + 1
+end
+
+-- The next entry waits on, and nobody passes it.
+function fifo_walk:stop()
+  self.is_stopped = true
+end
+
+function fifo_walk:write()
+  redis.call('LTRIM', self.keys.queue, self.taken, -1)
 end
 
 return entries

@@ -1,7 +1,7 @@
 -- The waiters whose turns come next. Scripts ask here which waiters are served, which lists a head stops that lacks room, and
 -- whether a newcomer would be next.
 
-local fifo_list = require 'queue/fifo-list'
+local entries = require 'queue/entries'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
@@ -56,7 +56,7 @@ function heads.walk(keys, state, tally, most, looked_at)
   if state.lists then
     return turn_walk.begin(keys, state, most)
   end
-  return fifo_list.walk(keys, fifo_list.length(keys) == tally.living and most or looked_at)
+  return entries.walk(keys, entries.length(keys) == tally.living and most or looked_at)
 end
 
 -- Goes on with a walk. `stops_of(entry)`: what a waiter that counts stops, or nil if it may be taken. Calls

@@ -12,7 +12,7 @@
 -- A list is `<kind>:<name>`, with the name percent-encoded.
 --
 -- The state's field `lists` has the kinds with waiters, the first one first. It is absent in a key with one list
--- (queue/fifo-list): other keys need no look at these names, which are built here.
+-- (queue/entries): other keys need no look at these names, which are built here.
 --
 -- Groups are served by self-clocked fair queueing (Golestani 1994). The virtual time is the tag that was served last, 0 while no
 -- group waits: the state's field `virtual_time`. So for two groups that wait, the hits that each gets, divided by its
@@ -22,7 +22,7 @@
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
-local weight = require 'lib/weight'
+local reads = require 'lib/reads'
 
 local lists = {
   FIFO = 'fifo:',
@@ -75,7 +75,7 @@ end
 
 -- The first entries of a list. `most`: how many; -1 for all.
 function lists.first_of(keys, id, most)
-  return weight.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
+  return reads.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
 end
 
 local function head_of(entry, id)
@@ -226,7 +226,7 @@ function lists.length(keys)
 end
 
 function lists.all(keys)
-  return weight.add(redis.call('ZRANGE', keys.queue, 0, -1), 1)
+  return reads.add(redis.call('ZRANGE', keys.queue, 0, -1), 1)
 end
 
 -- The first entry of one list; nil if it has none.
@@ -251,7 +251,7 @@ local function remove_from(keys, state, id, waiters)
   for _, waiter in ipairs(waiters) do
     gone[#gone + 1] = find_entry(keys, id, waiter)
   end
-  weight.read = weight.read + #waiters
+  reads.read = reads.read + #waiters
   chunks.call('ZREM', keys.queue, gone)
   local first = kind ~= 'fifo' and first_waiter(keys, id) or nil
   if kind == 'fifo' or (first and first.text == head.text) then

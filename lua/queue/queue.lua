@@ -1,6 +1,6 @@
 -- The waiters of a limiter key. Scripts ask here: who joins, who is next, who has left. A queue has three names in
 -- Redis:
---   queue     the order of the waiters: queue/fifo-list, or queue/lists if any has a lane or a group
+--   queue     the order of the waiters: queue/entries, or queue/lists if any has a lane or a group
 --   records   what is known of each waiter (lib/requests): an entry without a record of its ticket is withdrawn, and is
 --             skipped when it comes to the head
 --   replicas  which replicas they wait on: queue/replicas
@@ -11,9 +11,8 @@
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
-local fifo_list = require 'queue/fifo-list'
-local lists = require 'queue/lists'
 local key_limits = require 'limits/key-limits'
+local lists = require 'queue/lists'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
@@ -57,7 +56,7 @@ end
 
 -- All who have an entry and its record.
 local function read_all(keys, state)
-  return entries.read_waiting(keys, state.lists and lists.all(keys) or fifo_list.all(keys))
+  return entries.read_waiting(keys, state.lists and lists.all(keys) or entries.all(keys))
 end
 
 -- Counts the places of each replica from the list, and drops a queue that has lost entries.
@@ -109,7 +108,7 @@ function queue.read(keys, state, call)
     if state.clock_went_back or state.ticket > call.now_us + 1000000 or replicas.has_later_lease(state.tally, call) then
       replicas.cut_leases(state.tally, call)
     end
-    local length = not state.lists and fifo_list.length(keys)
+    local length = not state.lists and entries.length(keys)
     if not length then
       length = lists.length(keys)
       if length == 0 and state.tally.places == 0 then
@@ -177,14 +176,14 @@ function queue.compact(keys, state, now_ms)
     end
     return
   end
-  if fifo_list.length(keys) <= 2 * (removes_dead and tally.living or tally.places) + COMPACTION_SLACK then
+  if entries.length(keys) <= 2 * (removes_dead and tally.living or tally.places) + COMPACTION_SLACK then
     return
   end
-  local waiters = entries.read(keys, fifo_list.all(keys))
+  local waiters = entries.read(keys, entries.all(keys))
   if removes_dead then
     forget(keys, state, take_dead(state, waiters, now_ms))
   end
-  fifo_list.keep(keys, waiters)
+  entries.keep(keys, waiters)
   -- The list that is written again has no expiry.
   state.needs_expiry = true
 end
@@ -213,7 +212,7 @@ end
 
 -- The waiters of a queue with one list become those of the first one of several.
 local function begin_lists(keys, state)
-  local waiting = state.tally.places > 0 and entries.read_waiting(keys, fifo_list.all(keys)) or {}
+  local waiting = state.tally.places > 0 and entries.read_waiting(keys, entries.all(keys)) or {}
   for _, waiter in ipairs(waiting) do
     waiter.text = lists.FIFO .. ' ' .. waiter.text
   end
@@ -249,7 +248,7 @@ end
 function queue.without_place(keys, state, call, waiters)
   local missing, first = {}, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
-    first = fifo_list.ticket_at(keys, 0) or ''
+    first = entries.ticket_at(keys, 0) or ''
   end
   -- Without the other names of the queue, a record is no place.
   local found = state.tally.places > 0 and requests.find_all(keys, state, requests.ids_of(waiters)) or {}
@@ -273,7 +272,7 @@ end
 -- Puts waiters of the caller back in their old places. They join the end of the one list, which is sorted after the
 -- recovery, and always before anybody is served. `waiters`: as for `queue.join`, lowest ticket first.
 function queue.rejoin(keys, state, call, waiters)
-  local last = not state.lists and fifo_list.ticket_at(keys, -1)
+  local last = not state.lists and entries.ticket_at(keys, -1)
   if last and last > waiters[1].ticket then
     state.unsorted = 1
   end
@@ -330,7 +329,7 @@ end
 function queue.sort(keys, state, call)
   -- A list in which nobody waits would be stored without an expiry. Several lists are always in order.
   if queue.read(keys, state, call).places > 0 and not state.lists then
-    fifo_list.sort(keys)
+    entries.sort(keys)
   end
   state.unsorted, state.needs_expiry = 0, true
 end

@@ -12,7 +12,7 @@
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
-local weight = require 'lib/weight'
+local reads = require 'lib/reads'
 
 local replicas = {}
 
@@ -160,7 +160,7 @@ end
 -- Reads the tally. A queue that becomes empty is removed as a whole.
 function replicas.load(keys, now_ms)
   local tally = { places = 0, living = 0, replicas = {} }
-  local values = weight.add(redis.call('HGETALL', keys.replicas), 2)
+  local values = reads.add(redis.call('HGETALL', keys.replicas), 2)
   for i = 1, #values, 2 do
     local replica = replicas.parse(values[i], values[i + 1])
     tally.replicas[values[i]] = replica

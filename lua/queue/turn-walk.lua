@@ -1,10 +1,10 @@
 -- A walk over the waiters of several lists (queue/lists) in the order of their turns, which changes nothing until it is
--- written. queue/fifo-list has the same for one list.
+-- written. queue/entries has the same for one list.
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
 local lists = require 'queue/lists'
-local weight = require 'lib/weight'
+local reads = require 'lib/reads'
 
 local turn_walk = {}
 turn_walk.__index = turn_walk
@@ -81,7 +81,7 @@ local function open_more(self)
     open_list(self, new_list(self.rank, kind, lists.FIFO, 0, ''))
   else
     local from, to = self.opened, self.opened + self.at_once - 1
-    heads = weight.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), from, to, 'WITHSCORES'), 2)
+    heads = reads.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), from, to, 'WITHSCORES'), 2)
   end
   for i = 1, #heads, 2 do
     local ticket, id = lists.split_head(heads[i])
@@ -113,7 +113,7 @@ local function first_left(self, list)
   if list.position > #list.entries and not list.is_read then
     local from = list.last and '(' .. list.last or '[' .. list.id .. ' '
     local texts = redis.call('ZRANGE', self.keys.queue, from, '(' .. list.id .. '!', 'BYLEX', 'LIMIT', 0, list.size)
-    weight.add(texts, 1)
+    reads.add(texts, 1)
     list.is_read = #texts < list.size
     list.last, list.size, list.position = texts[#texts], math.min(2 * list.size, MOST_READ_AT_ONCE), 1
     list.entries = entries.read(self.keys, texts)

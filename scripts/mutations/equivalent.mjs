@@ -49,7 +49,7 @@ export const EQUIVALENT = [
     reason: 'where both are equal, nothing is added',
   },
   {
-    file: 'lua/lib/look-serving.lua',
+    file: 'lua/lib/snapshot.lua',
     line: 'local is_blocked = false',
     other: 'local is_blocked = true',
     reason: 'where it stays, the limits have no room, so that no call serves more',

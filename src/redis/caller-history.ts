@@ -21,7 +21,7 @@ export interface CallerHistoryParts {
 }
 
 /**
- * What this replica knows of the time before its calls, for `lua/lib/history.lua`: when it loaded its rules, and
+ * What this replica knows of the time before its calls, for `lua/lib/recovery.lua`: when it loaded its rules, and
  * whether Redis was up while other replicas were silent. It regularly asks each shard for its time, also while it has
  * nothing else to ask.
  */

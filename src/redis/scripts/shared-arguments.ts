@@ -16,7 +16,7 @@ export interface CallerSettings {
   /** The most approvals of one key that are held. */
   readonly maxHoldsPerKey: number;
   /**
-   * What this replica knows of the time before a call, as `lua/lib/history.lua` reads it.
+   * What this replica knows of the time before a call, as `lua/lib/recovery.lua` reads it.
    * @param name a name in Redis that the call is about
    */
   readonly historyOf: (name: string) => string;
@@ -62,7 +62,7 @@ export function keysOf(names: KeyNames): string[] {
   return [state, requests, queue, records, replicas, ...pastRequests];
 }
 
-/** `lua/lib/calendars.lua` fails a call with this, and with Redis's time. */
+/** `lua/lib/in-force.lua` fails a call with this, and with Redis's time. */
 const STALE = /\bSTALE (\d+)/;
 
 /**

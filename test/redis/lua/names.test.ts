@@ -196,7 +196,7 @@ describe('calls with many keys', () => {
   const LIMITS = { windowMillis: 3_600_000, maxRequests: 10_000, maxRequestsInQueue: 1000 };
   const { approved, denied } = VERDICT;
 
-  /** lua/lib/weight.lua: a call that has read this many elements leaves the other keys to the next call. */
+  /** lua/lib/reads.lua: a call that has read this many elements leaves the other keys to the next call. */
   const MOST_READ = 1000;
   const HOLDS = 300;
   const FIRST_HOLD_MILLIS = 5;

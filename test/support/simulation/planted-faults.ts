@@ -218,7 +218,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a call goes by days that are over',
       aim: { shape: { algorithm: SHORT_DAYS } },
-      lua: 'lib/calendars.require_current',
+      lua: 'lib/in-force.require_current',
       body: '',
     },
     {
@@ -333,7 +333,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a pause lasts longer after the clock has gone back',
       aim: { fates: ['clock back', 'pause'] },
-      lua: 'lib/clock-step.begin_by_now',
+      lua: 'lib/recovery.begin_by_now',
       body:
         'local paused_until = state.paused_until\nlocal goes_back = original(state, now_ms)\n' +
         'state.paused_until = paused_until\nreturn goes_back',
@@ -363,7 +363,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       name: 'those who wait are not told of a lapse that comes sooner',
       firstSeed: 643,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
-      lua: 'lib/news.are_due',
+      lua: 'lib/instance.is_wake_due',
       body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
     },
     {

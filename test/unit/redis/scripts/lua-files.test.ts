@@ -181,7 +181,7 @@ describe('constants of lua and of the source', () => {
   test.each<Row>([
     ['limits/window', 'IDLE_WINDOWS', IDLE_WINDOWS],
     ['amend', 'MOST_TIMES_MAXIMUM', MOST_TIMES_MAXIMUM],
-    ['lib/history', 'CONTACT_GAP', CONTACT_GAP],
+    ['lib/recovery', 'CONTACT_GAP', CONTACT_GAP],
     ['lib/instance', 'LEASES_UNSETTLED', LEASES_UNSETTLED],
     ['lib/verdicts', 'HEAD', HEAD],
     ...rowsOf('lib/verdicts', VERDICT),

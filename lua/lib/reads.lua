@@ -5,20 +5,20 @@
 local MOST_READ = 1000
 
 -- Redis keeps it from one call of a function to the next.
-local weight = { read = 0 }
+local reads = { read = 0 }
 
-function weight.begin()
-  weight.read = 0
+function reads.begin()
+  reads.read = 0
 end
 
 -- Returns the elements, which a command has just read. `of_each`: how many values an element has.
-function weight.add(elements, of_each)
-  weight.read = weight.read + #elements / of_each
+function reads.add(elements, of_each)
+  reads.read = reads.read + #elements / of_each
   return elements
 end
 
-function weight.is_spent()
-  return weight.read >= MOST_READ
+function reads.are_spent()
+  return reads.read >= MOST_READ
 end
 
-return weight
+return reads

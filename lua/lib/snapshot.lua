@@ -1,15 +1,73 @@
--- Serves the queue of a key that is only looked at (lib/look), in the state and nowhere else.
+-- A key as of now, for scripts that write nothing.
 
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
+local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
+local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
+local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
+local replicas = require 'queue/replicas'
 local requests = require 'lib/requests'
 local room = require 'lib/room'
 local serving = require 'lib/serving'
+local stored = require 'lib/stored'
 
-local look_serving = {}
+local snapshot = {}
+
+-- Returns the state, the tally of its queue, and how many wait; nil if there is no such key. A window that has ended
+-- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
+function snapshot.at(keys, now_us, call)
+  local now_ms = math.floor(now_us / 1000)
+  keys.only_looks = true
+  local state = stored.read(keys.state)
+  if not state then
+    return nil
+  end
+  if call then
+    key_limits.take_calendars(state, call)
+  end
+  recovery.begin_by_now(state, now_ms)
+  key_limits.ask_all(state, 'move', now_us, state)
+  if call then
+    recovery.note_call(state, call)
+  end
+  recovery.end_past(state, now_ms)
+  pause.end_past(state, now_ms)
+  holds.end_lapsed(keys, state, now_ms)
+  local tally = replicas.load(keys, now_ms)
+  local may_be_idle = room.may_be_idle(state, now_ms)
+  if may_be_idle and call then
+    -- A call that knows its history would keep the key for replicas that may come back.
+    recovery.begin_if_redis_was_down(state, tally, call)
+  end
+  if may_be_idle and recovery.count_waiting(state, tally) == 0 then
+    return nil
+  end
+  for _, limit in ipairs(key_limits.roll_further(state, now_ms)) do
+    limit.has_no_ids = limit.has_boundary
+  end
+  in_force.begin_window(keys, state, now_ms, call)
+  return state, tally, recovery.count_waiting(state, tally)
+end
+
+-- What the scripts reply of a key. inspect.lua says what it is.
+function snapshot.describe(state, waiting, now_ms)
+  local counted = {}
+  for i, limit in ipairs(state.limits) do
+    counted[i] = {
+      used = limit.used, millisToWindowEnd = limit:ends() - now_ms,
+      windowMillis = limit.algorithm == 'calendar' and limit:length() or nil,
+    }
+  end
+  return {
+    limits = limits_text.format(state), counted = counted, denied = state.denied, waiting = waiting, held = state.held,
+    pausedMillis = math.max(0, state.paused_until - now_ms),
+  }
+end
+
+-- Serves the queue of a key that is only looked at (lib/snapshot), in the state and nowhere else.
 
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
@@ -30,7 +88,7 @@ local function count_served(state, call, served, left)
 end
 
 -- Approves waiters in the order of their turns, in the state. Returns those approved and those stopped, and whether only such
--- are left. `served`: what `look_serving.serve` returns, which gets how many were approved by their lists.
+-- are left. `served`: what `snapshot.serve` returns, which gets how many were approved by their lists.
 local function take_heads(state, call, tally, served)
   local most = math.min(math.ceil(state.own:free()), serving.MOST_SERVED)
   local function note(entry, counts, stops, of)
@@ -47,7 +105,7 @@ end
 
 -- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and what it has done: how many it
 -- has served by their lists, where its walk over the waiters is, the waiters that the walk has stopped, and what is left of the limits.
-function look_serving.serve(keys, state, call, tally)
+function snapshot.serve(keys, state, call, tally)
   local served = { by_list = {}, stops = {} }
   recovery.begin_if_redis_was_down(state, tally, call)
   local waiting = recovery.count_waiting(state, tally)
@@ -79,8 +137,8 @@ function look_serving.serve(keys, state, call, tally)
 end
 
 -- Whether a check of a lane or a group, or without either, would pass those who still wait if it fits. `served`: from
--- `look_serving.serve`.
-function look_serving.is_next(keys, state, call, tally, served, list, hits)
+-- `snapshot.serve`.
+function snapshot.is_next(keys, state, call, tally, served, list, hits)
   local walk = served.walk
   if not state.lists or not walk then
     return false
@@ -94,4 +152,4 @@ function look_serving.is_next(keys, state, call, tally, served, list, hits)
   return heads.is_next(state, call, tally, walk, served.left, place)
 end
 
-return look_serving
+return snapshot
