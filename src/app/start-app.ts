@@ -8,7 +8,6 @@ import { inOrder, withEach } from '../common/steps.js';
 import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
-import { httpStatusOf } from '../http/replies/error-statuses.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts, type Ports } from '../http/server/ports.js';
 import { type AuthState, createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
@@ -205,7 +204,7 @@ async function openAllPorts(
   }
   // Loaded only if it is used.
   const { openGrpcPort } = await import('../grpc/grpc-port.js');
-  const grpc = await openGrpcPort({ ...parts, httpStatusOf }, keyPair, GRPC_PORT);
+  const grpc = await openGrpcPort(parts, keyPair, GRPC_PORT);
   return {
     port: http.port,
     adminPort: http.adminPort,

@@ -1,6 +1,7 @@
+import { status } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 
-import type { ErrorCode } from '../service/errors.js';
+import { type ErrorCode, errorRow, ERRORS } from '../service/errors.js';
 import {
   CLIENT_CLOSED_REQUEST,
   levelOf,
@@ -9,7 +10,35 @@ import {
   type RequestContext,
 } from '../service/request-context.js';
 import { serviceErrorFor } from '../service/store-failures.js';
-import { type CallFailure, grpcStatusOf } from './error-statuses.js';
+import type { CallFailure } from './message-codec.js';
+
+/**
+ * The status of an error by the one that it has over HTTP. A fault of Sluice never looks like a denial.
+ * https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
+ */
+const BY_HTTP_STATUS: Readonly<Record<number, status>> = {
+  400: status.INVALID_ARGUMENT,
+  401: status.UNAUTHENTICATED,
+  403: status.PERMISSION_DENIED,
+  404: status.NOT_FOUND,
+  405: status.UNIMPLEMENTED,
+  408: status.DEADLINE_EXCEEDED,
+  409: status.ALREADY_EXISTS,
+  413: status.RESOURCE_EXHAUSTED,
+  414: status.INVALID_ARGUMENT,
+  415: status.INVALID_ARGUMENT,
+  429: status.RESOURCE_EXHAUSTED,
+  431: status.RESOURCE_EXHAUSTED,
+  500: status.INTERNAL,
+  501: status.UNIMPLEMENTED,
+  503: status.UNAVAILABLE,
+};
+
+/** The status of an error over gRPC. */
+export function grpcStatusOf(code: ErrorCode): status {
+  const { status: httpStatus, grpc } = errorRow(code);
+  return grpc === undefined ? (BY_HTTP_STATUS[httpStatus] ?? status.INTERNAL) : status[grpc];
+}
 
 /** A call, as the log shows it. */
 export interface LoggedCall extends RequestContext {
@@ -17,13 +46,11 @@ export interface LoggedCall extends RequestContext {
   readonly keys?: readonly string[] | undefined;
 }
 
-/** The log lines of calls. */
+/** The log lines of calls. They have the statuses of HTTP, so that one search finds the requests of both ways in. */
 export class CallLog {
   constructor(
     private readonly logger: Logger,
     private readonly settings: LoggedStatuses,
-    /** Log lines have the statuses of HTTP, so that one search finds the requests of both ways in. */
-    private readonly httpStatusOf: (code: ErrorCode) => number,
   ) {}
 
   /** A logger for other lines of a call. The call has its span only once it is decided. */
@@ -33,16 +60,15 @@ export class CallLog {
 
   /** A call that is answered with a reply. */
   replied(isApproved: boolean, call: LoggedCall, line: object): void {
-    this.#answered(isApproved ? 200 : this.httpStatusOf('RATE_LIMIT_EXCEEDED'), call, line);
+    this.#answered(isApproved ? 200 : ERRORS.RATE_LIMIT_EXCEEDED.status, call, line);
   }
 
   /** @returns the error that the gateway gets */
   failed(error: unknown, call: LoggedCall): CallFailure {
     const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
-    const httpStatus = this.httpStatusOf(errorCode);
-    this.#answered(httpStatus, call, { errorCode, ...cause });
-    return { code: grpcStatusOf(errorCode, httpStatus), details: message };
+    this.#answered(ERRORS[errorCode].status, call, { errorCode, ...cause });
+    return { code: grpcStatusOf(errorCode), details: message };
   }
 
   /** An error that the gateway does not get, since it gets another error, or a denial. */

@@ -15,7 +15,6 @@ import { connectionBounds, type Timeouts, TIMEOUTS } from '../net/connection-bou
 import { type KeyPair, secureWith } from '../net/key-pair.js';
 import { type ListeningOptions, startListening, type StoppableServer } from '../net/listening.js';
 import type { Readiness } from '../readiness/readiness.js';
-import type { ErrorCode } from '../service/errors.js';
 import type { Service } from '../service/service.js';
 import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
@@ -43,8 +42,6 @@ export interface GrpcParts {
   readonly service: Service;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
-  /** The status of an error over HTTP, for the log. */
-  readonly httpStatusOf: (code: ErrorCode) => number;
   readonly settings: Settings;
   readonly logger: Logger;
 }
@@ -73,7 +70,7 @@ export async function openGrpcPort(
   const bounds = connectionBounds(settings, parts.metrics, logger);
   const proto = loadProto();
   const callPath = rateLimitService(proto).ShouldRateLimit.path;
-  const log = new CallLog(logger, settings, parts.httpStatusOf);
+  const log = new CallLog(logger, settings);
   const answer = shouldRateLimit({ service, settings, log });
   const server = new Server({
     // Channelz would count every call, and nothing can read the counts.

@@ -4,8 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { status } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
 
-import type { CallFailure } from './error-statuses.js';
 import type { RateLimitRequest, RateLimitResponse, Unit } from './messages.js';
+
+/** Why a call fails, as its client is told. */
+export interface CallFailure {
+  readonly code: status;
+  readonly details: string;
+}
 
 /** Replaces a text that is not UTF-8: half a surrogate pair, which UTF-8 can't encode. */
 export const NOT_UTF8 = '\ud800';

@@ -16,8 +16,7 @@ import {
   type RequestContext,
 } from '../service/request-context.js';
 import type { AwaitedStream } from './awaited-stream.js';
-import type { CallFailure } from './error-statuses.js';
-import { RequestFrames } from './message-codec.js';
+import { type CallFailure, RequestFrames } from './message-codec.js';
 
 /** Of grpc-timeout: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 const UNIT_MILLIS: Readonly<Record<string, number>> = {

@@ -1,5 +1,4 @@
 import { type ErrorCode, ERRORS } from '../../src/service/errors.js';
-import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 
 /** Matches the texts that a message of the table of errors can become. */
 const MESSAGES = new Map(
@@ -27,7 +26,7 @@ function withCheckedCode(status: number, body: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('error' in body)) return body;
   const { code, ...others } = body as { readonly error: string; readonly code?: ErrorCode };
   const isOfMessage = code !== undefined && MESSAGES.get(code)?.test(others.error) === true;
-  if (!isOfMessage || httpStatusOf(code) !== status) {
+  if (!isOfMessage || ERRORS[code].status !== status) {
     throw new Error(`${status} ${JSON.stringify(body)} has no code, or the code of another error`);
   }
   return others;

@@ -5,7 +5,6 @@ import { openGrpcPort, type Pings } from '../../src/grpc/grpc-port.js';
 import { openAccess } from '../../src/service/callers/access.js';
 import { Slices } from '../../src/service/deciding/slices.js';
 import type { Timeouts } from '../../src/net/connection-bounds.js';
-import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import { createService } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
@@ -71,7 +70,6 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
         service,
         metrics,
         readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
-        httpStatusOf,
         settings,
         logger: log.logger,
       },

@@ -11,7 +11,6 @@ import type { Settings } from '../../config/settings.js';
 import { type ErrorCode, errorRow, ERRORS } from '../../service/errors.js';
 import type { Scope } from '../../service/request-context.js';
 import { PROBLEM_TYPE } from '../replies/error-body.js';
-import { httpErrorOf, httpStatusOf } from '../replies/error-statuses.js';
 import { FOR_BROWSERS, type HeaderName, headersOf } from './answer-headers.js';
 import { ofRequest } from './parameters.js';
 
@@ -24,7 +23,7 @@ export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> 
   Object.fromEntries(
     CODES.map((code) => {
       const { message, when } = ERRORS[code];
-      const { body } = httpErrorOf(code);
+      const { body } = errorRow(code);
       const key = body === 'without key' ? {} : { key: '{key}' };
       const value = { error: message, ...key, code };
       const example = { summary: code, description: when };
@@ -42,10 +41,10 @@ export function responsesByCode(
 
 /** The answers of an operation with these errors, by their statuses. The examples of an answer are its codes. */
 function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
-  const statuses = new Set(codes.map((code) => httpStatusOf(code)));
+  const statuses = new Set(codes.map((code) => ERRORS[code].status));
   const responses: ZodOpenApiResponsesObject = {};
   for (const status of statuses) {
-    const [first, ...others] = codes.filter((code) => httpStatusOf(code) === status);
+    const [first, ...others] = codes.filter((code) => ERRORS[code].status === status);
     if (first === undefined) continue;
     responses[`${status}` as Status] =
       others.length === 0
@@ -63,7 +62,7 @@ function errorResponse(
   const headers = new Set<HeaderName>(isDenial ? decided : FOR_BROWSERS);
   for (const code of codes) {
     const { retryAfter } = errorRow(code);
-    const { header } = httpErrorOf(code);
+    const { header } = errorRow(code);
     if (retryAfter !== undefined) headers.add('Retry-After');
     if (header !== undefined) headers.add(header);
   }
@@ -75,7 +74,7 @@ function errorResponse(
 }
 
 function contentOf(codes: readonly ErrorCode[]): NonNullable<ZodOpenApiResponseObject['content']> {
-  const isText = (code: ErrorCode) => httpErrorOf(code).body === 'plain text';
+  const isText = (code: ErrorCode) => errorRow(code).body === 'plain text';
   const [texts, objects] = [codes.filter(isText), codes.filter((code) => !isText(code))];
   return {
     ...(objects.length > 0 && {

@@ -3,9 +3,15 @@ import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
 import type { ErrorBody } from '../../api/answers.js';
-import { type ErrorCode, errorRow, ServiceError, serviceError } from '../../service/errors.js';
+import {
+  type ErrorCode,
+  errorRow,
+  ServiceError,
+  serviceError,
+  ERRORS,
+  kindOf,
+} from '../../service/errors.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
-import { httpErrorOf, httpStatusOf } from './error-statuses.js';
 import { BROWSER_HEADERS, type Headers, JSON_TYPE, send, sendJson } from './reply.js';
 import { keyOf, logAnswer } from './request-log.js';
 
@@ -59,7 +65,7 @@ function typeOf(
   code: ErrorCode,
   status: number,
 ): { readonly type: string; readonly title: string } {
-  const { kind } = errorRow(code);
+  const kind = kindOf(code);
   if (kind === 'deny' || (kind === 'fail' && status === 503)) return PROBLEMS[kind];
   return { type: 'about:blank', title: STATUS_CODES[status] ?? '' };
 }
@@ -80,7 +86,7 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
 /** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
 function cutShort(response: Response, fault: Error): void {
   response.err = fault;
-  logAnswer(response, httpStatusOf('INTERNAL_ERROR'));
+  logAnswer(response, ERRORS.INTERNAL_ERROR.status);
   response.destroy();
 }
 
@@ -92,8 +98,7 @@ function toServiceError(error: unknown, response: Response): ServiceError {
 
 function sendError(request: Request, response: Response, error: ServiceError): void {
   const { code, message } = error;
-  const { retryAfter } = errorRow(code);
-  const { status, body } = httpErrorOf(code);
+  const { status, body, retryAfter } = errorRow(code);
   const key = body === 'without key' ? undefined : keyOf(request);
   const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
   if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);

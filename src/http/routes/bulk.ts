@@ -19,7 +19,6 @@ import { hasDisconnected } from '../intake/connection-state.js';
 import { parseCheckElement, parseReleaseElement } from '../intake/elements.js';
 import { type ArrayParts, withJsonArray } from '../intake/json-array.js';
 import { rejectParameters } from '../intake/parameters.js';
-import { httpStatusOf } from '../replies/error-statuses.js';
 import { type Headers, JSON_TYPE, send } from '../replies/reply.js';
 import { rejectTooManyHits } from './check-rate.js';
 
@@ -121,7 +120,7 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
       );
     }
     this.results[index] = JSON.stringify({
-      status: httpStatusOf(code),
+      status: ERRORS[code].status,
       error: message,
       code,
       retryAfter,
@@ -141,7 +140,7 @@ interface CheckParts extends BulkParts {
   readonly access: Pick<Access, 'demandKey'>;
 }
 
-const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 
 /** `POST /rate` */
 export function checkMany(parts: CheckParts): RequestHandler {
@@ -220,7 +219,7 @@ interface ReleaseParts extends BulkParts {
 
 const RELEASED = '{"status":200}';
 const NOT_FOUND = JSON.stringify({
-  status: httpStatusOf('REQUEST_NOT_FOUND'),
+  status: ERRORS.REQUEST_NOT_FOUND.status,
   error: ERRORS.REQUEST_NOT_FOUND.message,
   code: 'REQUEST_NOT_FOUND',
 });

@@ -27,7 +27,6 @@ import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/req
 import { hasDisconnected } from '../intake/connection-state.js';
 import { parseCheck, parsePeek, preferredWaitSeconds, type Query } from '../intake/parameters.js';
 import { sendErrorBody } from '../replies/error-body.js';
-import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 
 /**
@@ -86,7 +85,7 @@ function preferring(check: AskedCheck, millis: number): AskedCheck {
     : { ...check, answerMillis: millis };
 }
 
-const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
 

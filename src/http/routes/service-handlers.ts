@@ -15,7 +15,6 @@ import {
   PHONE_STYLE,
   START_SCRIPT,
 } from '../openapi/page.js';
-import { httpStatusOf } from '../replies/error-statuses.js';
 import { BROWSER_HEADERS, JSON_TYPE, PLAIN_TEXT, send, sendShared } from '../replies/reply.js';
 
 const { resolve } = createRequire(import.meta.url);
@@ -76,7 +75,7 @@ export function readyz(readiness: Readiness): RequestHandler {
     const { retryAfter } = ERRORS.NOT_READY;
     const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
     response.locals.errorCode = 'NOT_READY';
-    send(response, httpStatusOf('NOT_READY'), PLAIN_TEXT, text, [
+    send(response, ERRORS.NOT_READY.status, PLAIN_TEXT, text, [
       ...BROWSER_HEADERS,
       'Retry-After',
       retryAfter,

@@ -9,7 +9,6 @@ import { firstPendingResponse, isUnread } from '../intake/connection-state.js';
 import { ERRORS } from '../../service/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/reply.js';
 import { levelOf, type LoggedStatuses } from '../../service/request-context.js';
-import { httpStatusOf } from '../replies/error-statuses.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
@@ -41,7 +40,7 @@ export function answerUnreadable(
       return;
     }
     const correlationId = randomUUID();
-    const status = httpStatusOf(errorCode);
+    const status = ERRORS[errorCode].status;
     socket.end(answerText(status, errorCode, correlationId), () => socket.destroy());
     onAnswer({ correlationId, status, errorCode, code });
   });

@@ -1,6 +1,6 @@
 import type { oas31 } from 'zod-openapi';
 
-import { httpStatusOf } from '../../../src/http/replies/error-statuses.js';
+import { ERRORS } from '../../../src/service/errors.js';
 import { AnswerChecker, type SentAnswer } from './answer-checker.js';
 import { UNDESCRIBED } from './undescribed.js';
 
@@ -52,7 +52,7 @@ export class HeldPort {
   #flawsOfUndescribed(path: string, isPath: boolean, answer: SentAnswer): string[] {
     const isAsDescribed = UNDESCRIBED.filter(({ isFor }) => isFor(path, isPath))
       .flatMap(({ codes }) => codes)
-      .filter((code) => httpStatusOf(code) === answer.status)
+      .filter((code) => ERRORS[code].status === answer.status)
       .some((code) => this.#checker.flawsOf(answer, this.#responses[code]!).length === 0);
     return isAsDescribed ? [] : ['is neither in the document nor an undescribed answer'];
   }

@@ -13,7 +13,6 @@ import {
 import { EXIT } from '../../../clients/node/src/cli/errors.js';
 import { OPTIONS, type OptionName } from '../../../clients/node/src/cli/options.js';
 import { inBackticks, tableRows } from '../../support/docs/tables.js';
-import { httpErrorOf, httpStatusOf } from '../../../src/http/replies/error-statuses.js';
 import { type ErrorCode, errorRow, ERRORS } from '../../../src/service/errors.js';
 import { parseSettings, settingsSchema } from '../../../src/config/settings.js';
 import { HEADERS } from '../../../src/http/openapi/answer-headers.js';
@@ -22,7 +21,7 @@ import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { listItems } from '../../support/docs/lists.js';
 import { SECRETS } from '../../../src/config/secret-files.js';
-import { grpcStatusOf } from '../../../src/grpc/error-statuses.js';
+import { grpcStatusOf } from '../../../src/grpc/call-log.js';
 import {
   ListingForbiddenError,
   StoreFullError,
@@ -283,7 +282,7 @@ test("the README's row of gRPC has the figures of the benchmarks", () => {
 /** The headers of an error, as the page writes them. */
 function headersOf(code: ErrorCode): string {
   const { retryAfter } = errorRow(code);
-  const { header } = httpErrorOf(code);
+  const { header } = errorRow(code);
   const seconds = retryAfter === 'window' ? 'until there may be room' : retryAfter;
   return [
     ...(seconds === undefined ? [] : [`\`Retry-After\`: ${seconds}`]),
@@ -295,7 +294,7 @@ function headersOf(code: ErrorCode): string {
 
 /** The sections of the page, in their order: to try again, to fix the request, to give up. */
 function sectionOf(code: ErrorCode): number {
-  const { status } = httpErrorOf(code);
+  const { status } = errorRow(code);
   if ([429, 503].includes(status)) return 0;
   const isOfTarget = code === 'PATH_NOT_FOUND' || code === 'SLASH_IN_KEY';
   return isOfTarget || [400, 405, 408, 413, 414, 415, 431].includes(status) ? 1 : 2;
@@ -309,7 +308,7 @@ test('the tables of errors in docs/api.md equal the errors of the service, row b
   expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
     codes.map((code) => {
       const { message, when } = ERRORS[code];
-      const { status } = httpErrorOf(code);
+      const { status } = errorRow(code);
       return [String(status), `\`${code}\``, `\`${message}\``, when, headersOf(code)];
     }),
   );
@@ -458,7 +457,7 @@ describe('docs/reliability.md', () => {
 
   test('the list of failures in docs/reliability.md equals the failures of the service, one by one', () => {
     expect(listItems(PAGE, '## What callers get')).toEqual(
-      failures.map(({ when, code }) => `**${httpStatusOf(code)} \`${code}\`**: ${when}`),
+      failures.map(({ when, code }) => `**${ERRORS[code].status} \`${code}\`**: ${when}`),
     );
   });
 
@@ -468,8 +467,8 @@ describe('docs/reliability.md', () => {
     expect(labels).toEqual([...codes.slice(0, -2), undefined, undefined]);
     const page = readPage(PAGE).replaceAll(/\s+/g, ' ');
     for (const { code } of failures) {
-      const http = httpStatusOf(code);
-      const grpc = status[grpcStatusOf(code, http)];
+      const http = ERRORS[code].status;
+      const grpc = status[grpcStatusOf(code)];
       expect(page).toMatch(new RegExp(`\\ban? ${http} (?:is )?\`${grpc}\``));
     }
   });
