@@ -117,7 +117,7 @@ local function decide_in_order(replies, call, batch, is_last)
     require_names(batch)
   end
   local own = batch.rules.own
-  local is_fixed = own.algorithm == 'fixed_window'
+  local is_fixed = own.takes_window
   local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
   if values[2] == batch.rules.stored_text and not values[6]
     and not batch.special and size <= CHUNK and not call.is_sent_again

@@ -65,7 +65,7 @@ end
 
 -- The length of the next window. `rules`: from `in_force.rules_of_next_window`.
 function in_force.length_of_next_window(state, rules)
-  if rules and rules.own.algorithm ~= 'fixed_window' then
+  if rules and not rules.own.takes_window then
     return rules.own.window
   elseif state.next_window > 0 then
     return state.next_window
@@ -88,7 +88,7 @@ end
 -- Takes the own limit of rules that come into force now, if it is another kind, or has another window without a boundary.
 local function take_own(keys, state, call)
   local own, declared = state.own, call.rules.own
-  if kinds.is_same(own, declared) and (own.algorithm == 'fixed_window' or own.window == declared.window) then
+  if kinds.is_same(own, declared) and (own.takes_window or own.window == declared.window) then
     return
   end
   local ended = { start = own.start, window = own.window }
@@ -165,7 +165,7 @@ local function configure_window(state, length, begins_key, ceiling)
     state.next_window = 0
     state.window_is_set = false
   end
-  if not length or state.own.algorithm ~= 'fixed_window' then
+  if not length or not state.own.takes_window then
     return
   elseif begins_key then
     state.own.window, state.window_is_set = length, true

@@ -225,7 +225,7 @@ function instance.new(keys, call, idle, rules)
     state.named = idle.named
   end
   for _, limit in ipairs(state.limits) do
-    if limit.name or limit.algorithm ~= 'fixed_window' then
+    if limit.name or not limit.takes_window then
       for _, name in ipairs(limit:built_names(keys)) do
         key_names.remove_leftover(name)
       end

@@ -35,7 +35,7 @@ end
 local function limit_of(name, length, max, counts, keeps, algorithm, parameter, lanes)
   return {
     name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
-    algorithm = algorithm == '' and 'fixed_window' or algorithm,
+    algorithm = algorithm == '' and 'fixed_window' or algorithm, takes_window = algorithm == '',
     parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil),
     lanes = parse_lanes(lanes or ''), lanes_text = lanes or '',
   }

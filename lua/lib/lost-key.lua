@@ -28,7 +28,7 @@ function lost_key.restore_overrides(state, known_limits)
     return
   end
   local known = limits_text.parse(known_limits)
-  if known.window_is_set and state.own.algorithm == 'fixed_window' and not state.window_is_set and state.next_window == 0 then
+  if known.window_is_set and state.own.takes_window and not state.window_is_set and state.next_window == 0 then
     state.next_window = known.own.window
   end
   if known.max_is_set and not state.max_is_set then

@@ -80,7 +80,7 @@ end
 -- Whether the windows of the own limit alone make room, now and by the caller's rules.
 local function is_plain(state, call)
   local own = state.own
-  return #state.limits == 1 and own.algorithm == 'fixed_window' and kinds.is_same(own, call.rules.own)
+  return #state.limits == 1 and own.takes_window and kinds.is_same(own, call.rules.own)
 end
 
 -- Microseconds from now until a time in ms since 1970, which is a whole number of microseconds except for rounding.
@@ -144,7 +144,7 @@ function room.used(state, call)
   for i, limit in ipairs(state.limits) do
     local micros = micros_until(at_of(state, call, limit), call)
     local name = limit.name and limit.name .. '=' or ''
-    local length = limit.algorithm == 'calendar' and string.format(':%.0f', limit:length()) or ''
+    local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
     texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. length
   end
   return table.concat(texts, ',')

@@ -58,7 +58,7 @@ function snapshot.describe(state, waiting, now_ms)
   for i, limit in ipairs(state.limits) do
     counted[i] = {
       used = limit.used, millisToWindowEnd = limit:ends() - now_ms,
-      windowMillis = limit.algorithm == 'calendar' and limit:length() or nil,
+      windowMillis = limit.window_varies and limit:length() or nil,
     }
   end
   return {

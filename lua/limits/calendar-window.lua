@@ -13,7 +13,9 @@ local fixed_window = require 'limits/fixed-window'
 local json = require 'lib/json'
 local window = require 'limits/window'
 
-local calendar_window = { like = fixed_window, has_boundary = true, ends_at = 0, next_ends = 0 }
+local calendar_window = {
+  like = fixed_window, has_boundary = true, takes_window = false, window_varies = true, ends_at = 0, next_ends = 0,
+}
 
 local STORED = { 'ends_at', 'next_ends' }
 

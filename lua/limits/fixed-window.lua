@@ -4,6 +4,8 @@
 --   parameter             of the kind: the name of a calendar, the steps of a sliding window, the burst of a token bucket; nil
 --                         for this one
 --   has_boundary          whether it counts in windows, at whose ends other rules come into force
+--   takes_window          whether requests may set the length of its windows
+--   window_varies         whether its windows have different lengths
 --   name                  nil for the key's own limit
 --   window, max           the window's length in ms, and the maximum
 --   counts, keeps         as in lib/limits-text
@@ -22,7 +24,7 @@ local window = require 'limits/window'
 
 -- `counts_held`: held approvals count in each window. A limit of which nothing is stored has the other values.
 local fixed_window = {
-  like = any_limit, has_boundary = true, counts_held = true, carried = 0, surplus = 0, floor = 0, reported_until = 0,
+  like = any_limit, has_boundary = true, takes_window = true, counts_held = true, carried = 0, surplus = 0, floor = 0, reported_until = 0,
 }
 
 local STORED = { 'carried', 'surplus', 'floor', 'reported_until' }

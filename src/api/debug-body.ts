@@ -1,10 +1,15 @@
 import { z } from 'zod';
 
-import { ALGORITHM_NAMES } from '../limiter/algorithms.js';
 import { CALENDAR_UNITS } from '../limiter/calendar/calendar.js';
+import {
+  ALGORITHM_NAMES,
+  DEFAULT_ALGORITHM,
+  kindOf,
+  type NamedAlgorithm,
+} from '../limiter/kinds/kinds.js';
 import { MOST_HOLDINGS } from '../limiter/holdings.js';
 import type { Holding, InstanceDetail as DetailState, InstanceState } from '../limiter/limiter.js';
-import type { LimitState, NamedAlgorithm } from '../limiter/limits.js';
+import type { LimitState } from '../limiter/limits.js';
 import { MOST_LISTS_SHOWN, type QueueListState } from '../limiter/queue-order.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
@@ -15,7 +20,7 @@ const count = z.int().min(0);
 const algorithmFields = {
   Algorithm: z
     .enum(ALGORITHM_NAMES)
-    .exclude(['fixed_window'])
+    .exclude([DEFAULT_ALGORITHM.name])
     .optional()
     .meta({ description: 'How approvals count. Left out for fixed windows.' }),
   Steps: count.optional().meta({ description: 'The steps of a sliding window.' }),
@@ -175,7 +180,7 @@ export function debugBody({
       MaxRequestsPerWindow: own.maximum,
       MaxRequestsInQueue: maxRequestsInQueue,
     },
-    ...toAlgorithm(own.algorithm),
+    ...shownAlgorithm(own.algorithm),
     NumApprovedThisWindow: own.used,
     NumDeniedThisWindow: denied,
     NumWaiting: waiting,
@@ -220,21 +225,12 @@ function toLimit({ name = '', windowMillis, counts, maximum, algorithm, lanes, u
     Name: name,
     WindowMillis: windowMillis,
     ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
-    ...toAlgorithm(algorithm),
+    ...shownAlgorithm(algorithm),
     ...(lanes ? { Lanes: [...lanes] } : {}),
     NumApprovedThisWindow: used,
   };
 }
 
-function toAlgorithm(algorithm: NamedAlgorithm): Pick<Instance, keyof typeof algorithmFields> {
-  switch (algorithm.name) {
-    case 'fixed_window': {
-      const { calendar } = algorithm;
-      return calendar ? { Calendar: calendar.unit, TimeZone: calendar.timeZone } : {};
-    }
-    case 'sliding_window':
-      return { Algorithm: algorithm.name, Steps: algorithm.steps };
-    case 'token_bucket':
-      return { Algorithm: algorithm.name, Burst: algorithm.burst };
-  }
+function shownAlgorithm(algorithm: NamedAlgorithm): Pick<Instance, keyof typeof algorithmFields> {
+  return kindOf(algorithm).shown(algorithm) as Pick<Instance, keyof typeof algorithmFields>;
 }

@@ -1,7 +1,7 @@
 import { inOneLine } from '../common/texts.js';
 import { readNamedFile, SettingsError } from '../config/named-file.js';
 import { type Settings } from '../config/settings.js';
-import { algorithmText } from '../limiter/algorithms.js';
+import { describeAlgorithm, kindOf } from '../limiter/kinds/kinds.js';
 import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
@@ -82,7 +82,7 @@ function describePolicy(policy: KeyPolicy): string[] {
   const queue = policy.requestsCanModQueue
     ? `up to ${policy.maxRequestsInQueueCeiling}`
     : 'not by requests';
-  const hasAlgorithm = own.algorithm.name !== 'fixed_window';
+  const hasAlgorithm = !kindOf(own.algorithm).hasBoundary;
   const window =
     policy.requestsCanSetWindow && hasSettableWindow(own)
       ? `up to ${policy.windowMillisCeiling}`
@@ -92,7 +92,7 @@ function describePolicy(policy: KeyPolicy): string[] {
   return [
     `  window: ${windowText(own)}; to be set ${window}`,
     `  approvals per window: ${own.maximum}; to be set ${rate}`,
-    ...(hasAlgorithm ? [`  algorithm: ${algorithmText(own.algorithm)}`] : []),
+    ...(hasAlgorithm ? [`  algorithm: ${describeAlgorithm(own.algorithm)}`] : []),
     ...further.map(describeLimit),
     `  places in the queue: ${policy.maxRequestsInQueue}; to be set ${queue}`,
     ...(policy.queueOrder ? [`  ${orderText(policy.queueOrder)}`] : []),
@@ -122,12 +122,12 @@ function orderText(order: QueueOrder): string {
 
 /** A calendar, or a length. */
 function windowText(limit: Limit): string {
-  return calendarOf(limit) ? algorithmText(limit.algorithm) : `${limit.windowMillis} ms`;
+  return calendarOf(limit) ? describeAlgorithm(limit.algorithm) : `${limit.windowMillis} ms`;
 }
 
 function describeLimit(limit: Limit): string {
   const { name, maximum, counts, algorithm, keepsReleased, lanes } = limit;
-  const kind = algorithm.name === 'fixed_window' ? '' : `; ${algorithmText(algorithm)}`;
+  const kind = kindOf(algorithm).hasBoundary ? '' : `; ${describeAlgorithm(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
   const only = lanes
     ? `; only of ${lanes.length === 1 ? 'the lane' : 'the lanes'} ${lanes.join(', ')}`

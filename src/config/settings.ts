@@ -2,7 +2,9 @@ import { isIP } from 'node:net';
 
 import { z } from 'zod';
 
-import { ALGORITHM_NAMES, DEFAULT_BURST, DEFAULT_STEPS } from '../limiter/algorithms.js';
+import { ALGORITHM_NAMES } from '../limiter/kinds/kinds.js';
+import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
+import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './named-file.js';

@@ -10,6 +10,7 @@ import { parseKey } from '../service/deciding/parameter-rights.js';
 import type { KeyOf } from './key-template.js';
 import { type CallMessage, NOT_UTF8, UnreadableMessage } from './message-codec.js';
 import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
+import { kindOf } from '../limiter/kinds/kinds.js';
 
 /** The entries that name the list of a check, in keys whose rule has such lists. There they are no part of the key. */
 const LIST_ENTRIES = [
@@ -87,11 +88,11 @@ export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): As
 
 /** Other limits have no window whose hits could be given back. */
 function refundOf({ hits, index }: Draft, { limits }: KeyPolicy): number {
-  const { name } = limits[0].algorithm;
-  if (name === 'fixed_window') return hits;
+  const { algorithm } = limits[0];
+  if (kindOf(algorithm).hasBoundary) return hits;
   throw invalid(
     `descriptors[${index}].is_negative_hits`,
-    `be false: the limit of its key is a ${name}, and only fixed windows take hits back`,
+    `be false: the limit of its key is a ${algorithm.name}, and only fixed windows take hits back`,
   );
 }
 

@@ -1,5 +1,6 @@
 import type { CallerPresence, Labels, RequestTerms } from './request.js';
-import type { Algorithm, ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
+import type { Algorithm } from './kinds/kinds.js';
+import type { ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
 import type { QueueListState } from './queue-order.js';
 
 /**

@@ -1,24 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { type Calendar, type CalendarName, NOMINAL_MILLIS } from './calendar/calendar.js';
+import type { CalendarName } from './calendar/calendar.js';
+import { type Algorithm, DEFAULT_ALGORITHM, kindOf, type NamedAlgorithm } from './kinds/kinds.js';
 import type { QueueList } from './queue-order.js';
-
-/**
- * How the approvals of a limit count.
- * - `fixed_window`: until their window ends, which is a day, week or month of its `calendar`, if it has one. Up to twice the
- *   maximum may pass around its end.
- * - `sliding_window`: never more than the maximum in any span of the window, which moves on in `steps`.
- * - `token_bucket`: at an even pace of the maximum per window, and up to `burst` at once.
- */
-export type Algorithm<Named extends CalendarName = Calendar> =
-  | { readonly name: 'fixed_window'; readonly calendar?: Named | undefined }
-  | { readonly name: 'sliding_window'; readonly steps: number }
-  | { readonly name: 'token_bucket'; readonly burst: number };
-
-/** The same as the store or a client has it: the name of a calendar, which need not be known here. */
-export type NamedAlgorithm = Algorithm<CalendarName>;
-
-export const FIXED_WINDOW: Algorithm = { name: 'fixed_window' };
 
 /** A limit of a key. A check takes from all limits of its key, or from none. */
 export interface Limit<Kind extends NamedAlgorithm = Algorithm> {
@@ -76,7 +60,7 @@ export function ownLimit(
 export function ownLimit(
   windowMillis: number,
   maximum: number,
-  algorithm: NamedAlgorithm = FIXED_WINDOW,
+  algorithm: NamedAlgorithm = DEFAULT_ALGORITHM,
 ): LimitInForce {
   return {
     name: undefined,
@@ -94,12 +78,12 @@ export function calendarOf<Named extends CalendarName>({
 }: {
   readonly algorithm: Algorithm<Named>;
 }): Named | undefined {
-  return algorithm.name === 'fixed_window' ? algorithm.calendar : undefined;
+  return 'calendar' in algorithm ? algorithm.calendar : undefined;
 }
 
 /** Whether requests may set the length of its windows, as far as it depends on the algorithm. */
 export function hasSettableWindow({ algorithm }: Pick<LimitInForce, 'algorithm'>): boolean {
-  return algorithm.name === 'fixed_window' && algorithm.calendar === undefined;
+  return kindOf(algorithm).hasSettableWindow(algorithm);
 }
 
 /** Whether two limits count by the same algorithm, with the same calendar, steps or burst. */
@@ -125,15 +109,12 @@ export function capacityOf({
   maximum,
   algorithm,
 }: Pick<LimitInForce, 'maximum' | 'algorithm'>): number {
-  return algorithm.name === 'token_bucket' ? Math.min(algorithm.burst, maximum) : maximum;
+  return kindOf(algorithm).capacity(algorithm, maximum);
 }
 
 /** For how long an approval may count, in milliseconds. */
 export function longestCountMillis({ windowMillis, algorithm }: Limit): number {
-  // A change of the clock makes a day longer.
-  if (calendarOf({ algorithm })) return windowMillis + NOMINAL_MILLIS.day;
-  // A sliding window ends two of its steps later at most.
-  return algorithm.name === 'sliding_window' ? 2 * windowMillis + 2 : windowMillis;
+  return kindOf(algorithm).longestCountMillis(algorithm, windowMillis);
 }
 
 /** Returns one value for each limit, in their order. */

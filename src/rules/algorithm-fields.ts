@@ -1,10 +1,16 @@
 import { z } from 'zod';
 
-import { ALGORITHM_NAMES, algorithmOf } from '../limiter/algorithms.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { CALENDAR_UNITS, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
 import { type CalendarOf, notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
-import type { Algorithm } from '../limiter/limits.js';
+import {
+  type Algorithm,
+  ALGORITHM_NAMES,
+  type AlgorithmName,
+  DEFAULT_ALGORITHM,
+} from '../limiter/kinds/kinds.js';
+import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
+import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
 import { text, wholeNumber } from './field-schemas.js';
 
 /** The fields that say how the approvals of a limit count. They are one unit: a later rule replaces all of them. */
@@ -84,4 +90,22 @@ export function kindIn(
     };
   }
   return algorithm && { algorithm: algorithmOf(algorithm, { steps, burst }) };
+}
+
+/** Returns the algorithm of a name. Numbers that it does not have are ignored. */
+export function algorithmOf(
+  name: AlgorithmName,
+  {
+    steps = DEFAULT_STEPS,
+    burst = DEFAULT_BURST,
+  }: { readonly steps?: number | undefined; readonly burst?: number | undefined },
+): Algorithm {
+  switch (name) {
+    case 'fixed_window':
+      return DEFAULT_ALGORITHM;
+    case 'sliding_window':
+      return { name, steps };
+    case 'token_bucket':
+      return { name, burst };
+  }
 }

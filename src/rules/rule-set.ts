@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/collections.js';
 import { type CalendarOf, loadCalendars } from '../limiter/calendar/time-zones.js';
-import { calendarOf, type Limit, FIXED_WINDOW, ownLimit } from '../limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../limiter/kinds/kinds.js';
+import { calendarOf, type Limit, ownLimit } from '../limiter/limits.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
 import { kindIn } from './algorithm-fields.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
@@ -139,7 +140,7 @@ function hasLaneOf({ lanes }: Limit, order: QueueOrder | undefined): boolean {
 /** A rule with a `window_millis` alone replaces a calendar. */
 function applyToOwn(own: Limit, rule: Rule, calendars: CalendarOf): Limit {
   const endsCalendar = rule.window_millis !== undefined && calendarOf(own) !== undefined;
-  const before = endsCalendar ? FIXED_WINDOW : own.algorithm;
+  const before = endsCalendar ? DEFAULT_ALGORITHM : own.algorithm;
   const { algorithm = before, windowMillis = rule.window_millis } = kindIn(rule, calendars) ?? {};
   return ownLimit(
     windowMillis ?? own.windowMillis,
@@ -150,7 +151,7 @@ function applyToOwn(own: Limit, rule: Rule, calendars: CalendarOf): Limit {
 
 function furtherLimit(limit: FurtherLimitRule, calendars: CalendarOf): Limit {
   // The schema has made sure that there is a length or a calendar.
-  const { algorithm = FIXED_WINDOW, windowMillis = limit.window_millis ?? 0 } =
+  const { algorithm = DEFAULT_ALGORITHM, windowMillis = limit.window_millis ?? 0 } =
     kindIn(limit, calendars) ?? {};
   return {
     name: limit.name,

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import { WatchedFiles } from '../config/watched-files.js';
-import { algorithmOf } from '../limiter/algorithms.js';
+import { algorithmOf } from './algorithm-fields.js';
 import { ownLimit } from '../limiter/limits.js';
 import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';

@@ -1,6 +1,7 @@
 import type { Decision, Peek, Quota } from '../limiter/limiter.js';
 import { capacityOf, type LimitQuota, takenOf } from '../limiter/limits.js';
 import { type KeyPolicy, policyName } from '../rules/policy.js';
+import { kindOf } from '../limiter/kinds/kinds.js';
 
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
 
@@ -74,7 +75,7 @@ export function exceededLimit({ limits }: Quota, hits = 1): LimitQuota | undefin
  */
 function millisToFit(limit: LimitQuota, hits = 1): number {
   const { algorithm, maximum, windowMillis, remaining, resetMillis } = limit;
-  if (algorithm.name !== 'token_bucket') return resetMillis;
+  if (!kindOf(algorithm).hasPace) return resetMillis;
   // More hits than the burst never fit.
   const missing = Math.min(takenOf(limit, hits), capacityOf(limit)) - remaining - 1;
   if (missing <= 0) return resetMillis;

@@ -39,7 +39,7 @@ export const ERRORS = {
   WINDOW_NOT_SETTABLE: {
     status: 400,
     message: 'windowMillis must not be set: the limit of the key is a {algorithm}',
-    when: 'a check sets `windowMillis`, and the limit of the key is a `sliding_window` or a `token_bucket`, or has a `calendar`',
+    when: 'a check sets `windowMillis`, and the limit of the key is no fixed window, or has a `calendar`',
   },
   INVALID_KEY_LENGTH: {
     status: 400,

@@ -1,5 +1,6 @@
 import type { KeyLimits, OverrideCeilings } from '../../src/limiter/limiter.js';
-import { type Algorithm, type Limit, FIXED_WINDOW, ownLimit } from '../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../src/limiter/kinds/kinds.js';
+import { type Limit, ownLimit } from '../../src/limiter/limits.js';
 
 /** A limit that the rules list besides the key's own. */
 export interface FurtherLimit extends Omit<Limit, 'algorithm'> {
@@ -35,7 +36,7 @@ export function keyLimits(declared: DeclaredLimits): KeyLimits {
 }
 
 /** Returns a further limit as a limiter knows it. */
-export function furtherLimit({ algorithm = FIXED_WINDOW, ...limit }: FurtherLimit): Limit {
+export function furtherLimit({ algorithm = DEFAULT_ALGORITHM, ...limit }: FurtherLimit): Limit {
   return { ...limit, algorithm };
 }
 

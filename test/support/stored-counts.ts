@@ -1,5 +1,5 @@
 import type { CalendarWindow } from '../../src/limiter/calendar/calendar.js';
-import type { Algorithm } from '../../src/limiter/limits.js';
+import type { Algorithm } from '../../src/limiter/kinds/kinds.js';
 
 /**
  * What a limit stores of what counts, other than its window or period and what its approvals take together. The kinds

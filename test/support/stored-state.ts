@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 
-import { type Algorithm, calendarOf, type LimitInForce } from '../../src/limiter/limits.js';
+import type { Algorithm } from '../../src/limiter/kinds/kinds.js';
+import { calendarOf, type LimitInForce } from '../../src/limiter/limits.js';
 import { IDLE_WINDOWS } from '../../src/limiter/memory/limits/window.js';
 import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 import { type CalendarNamed, withCalendar } from './rules-in.js';

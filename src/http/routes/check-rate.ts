@@ -280,9 +280,9 @@ export function rejectTooManyHits(
   if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
     return;
   const below = limitBelow(decision.quota, hits) ?? decision.quota.limits[0];
-  const { name, maximum, algorithm } = below;
-  const isBurst = algorithm.name === 'token_bucket' && algorithm.burst < maximum;
+  const { name, maximum } = below;
+  const max = capacityOf(below);
   const limit = name === undefined ? 'the key' : `the limit ${name}`;
-  const bound = isBurst ? 'burst' : 'maximum';
-  throw serviceError('TOO_MANY_HITS', { hits, max: capacityOf(below), bound, limit });
+  const bound = max < maximum ? 'burst' : 'maximum';
+  throw serviceError('TOO_MANY_HITS', { hits, max, bound, limit });
 }

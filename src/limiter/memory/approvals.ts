@@ -8,6 +8,7 @@ import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
 import type { MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/waiting-list.js';
+import { kindOf } from '../kinds/kinds.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
@@ -87,7 +88,7 @@ export class Approvals {
 
   /** Whether waiters are let go at an even pace. */
   get havePace(): boolean {
-    return this.#limits.some(({ algorithm }) => algorithm === 'token_bucket');
+    return this.#limits.some(({ hasPace }) => hasPace);
   }
 
   /** The limit that is the key's own. */
@@ -315,7 +316,7 @@ export class Approvals {
       before.change(now, rule);
       return countsUntil([before]);
     }
-    const isWindow = rule.algorithm.name === 'fixed_window';
+    const isWindow = kindOf(rule.algorithm).hasBoundary;
     this.#window = isWindow ? createWindow(now, rule) : this.#periods(now, rule);
     const own = this.#create(now, rule, this.#window);
     own.carry(before.sum);

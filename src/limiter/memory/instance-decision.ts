@@ -4,6 +4,7 @@ import type { Limits } from '../limits.js';
 import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import { kindOf } from '../kinds/kinds.js';
 
 /** What an instance makes of a check of a new request. */
 export type InstanceDecision =
@@ -130,6 +131,8 @@ export function rejectionOf(
 ): RejectedReport | undefined {
   const limit = limits.find(({ name }) => name === wanted);
   if (!limit) return { rejected: 'limit', further: limits.flatMap(({ name = [] }) => name) };
-  const { name: algorithm } = limit.algorithm;
-  return algorithm === 'fixed_window' ? undefined : { rejected: 'algorithm', algorithm };
+  const { algorithm } = limit;
+  return kindOf(algorithm).hasBoundary
+    ? undefined
+    : { rejected: 'algorithm', algorithm: algorithm.name };
 }

@@ -5,6 +5,7 @@ import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../
 import type { Approvals } from './approvals.js';
 import { countsAlike } from './limits/counted-limit.js';
 import type { LaterLimits, LaterRules, Window } from './limits/window.js';
+import { kindOf } from '../kinds/kinds.js';
 
 /**
  * The rules of a key that are in force, and the maxima that requests have set. The length of the window and the maxima
@@ -130,7 +131,7 @@ export class RulesInForce {
 
   /** Whether another own limit waits for the end of the window. */
   get hasBoundary(): boolean {
-    return this.#rules.limits[0].algorithm.name === 'fixed_window';
+    return kindOf(this.#rules.limits[0].algorithm).hasBoundary;
   }
 
   get hasLatestAlgorithm(): boolean {
@@ -167,7 +168,7 @@ function isSame(one: Limit, other: Limit | undefined): boolean {
 /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
 function takeOwn(now: number, approvals: Approvals, before: Limit, own: Limit): number {
   const isSame = isSameAlgorithm(before, own);
-  const isWindow = isSame && own.algorithm.name === 'fixed_window';
+  const isWindow = isSame && kindOf(own.algorithm).hasBoundary;
   if (isWindow || (isSame && own.windowMillis === before.windowMillis)) return -Infinity;
   return approvals.takeOwn(now, own);
 }

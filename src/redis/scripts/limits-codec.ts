@@ -1,15 +1,13 @@
 import type { InstanceDetail, KeyLimits, Quota } from '../../limiter/limiter.js';
-import { CALENDAR_UNITS, type CalendarName } from '../../limiter/calendar/calendar.js';
+import { calendarText } from '../../limiter/kinds/fixed-window.js';
+import { type Algorithm, algorithmOfStored, kindOf } from '../../limiter/kinds/kinds.js';
 import {
-  type Algorithm,
   calendarOf,
   capacityOf,
-  FIXED_WINDOW,
   type ForEachLimit,
   forEachLimit,
   type Limit,
   type LimitInForce,
-  type NamedAlgorithm,
   ownLimit,
 } from '../../limiter/limits.js';
 
@@ -36,7 +34,7 @@ export function encodeRules(rules: KeyLimits, time: number): string {
   for (const limit of rules.limits) {
     const calendar = calendarOf(limit);
     if (!calendar) continue;
-    const name = `@${encodeCalendar(calendar)}=`;
+    const name = `@${calendarText(calendar)}=`;
     if (text.includes(name)) continue;
     const { start, end, nextEnd } = calendar.windowAt(time);
     text += `${name}${start}:${end}:${nextEnd}`;
@@ -55,33 +53,9 @@ function encodeFurther(limit: Limit): string {
   return `,${name}=${windowMillis}:${maximum}:${counts}${kept}${algorithm && `:${algorithm}`}`;
 }
 
-/** '' for a fixed window. */
+/** '' for the algorithm that has no name in the store. */
 function encodeAlgorithm(algorithm: Algorithm): string {
-  switch (algorithm.name) {
-    case 'fixed_window':
-      return algorithm.calendar ? `calendar:${encodeCalendar(algorithm.calendar)}` : '';
-    case 'sliding_window':
-      return `${algorithm.name}:${algorithm.steps}`;
-    case 'token_bucket':
-      return `${algorithm.name}:${algorithm.burst}`;
-  }
-}
-
-/** No name of a time zone has a `.`, and the limits of a key must not have a `/` in a call of checks. */
-function encodeCalendar({ unit, timeZone }: CalendarName): string {
-  return `${unit}.${timeZone.replaceAll('/', '.')}`;
-}
-
-function calendarIn(text: string): CalendarName | undefined {
-  const unit = CALENDAR_UNITS.find((each) => text.startsWith(`${each}.`));
-  return unit && { unit, timeZone: text.slice(unit.length + 1).replaceAll('.', '/') };
-}
-
-function algorithmIn(name: string | undefined, parameter = ''): NamedAlgorithm {
-  if (name === 'calendar') return { name: 'fixed_window', calendar: calendarIn(parameter) };
-  if (name === 'sliding_window') return { name, steps: Number(parameter) };
-  if (name === 'token_bucket') return { name, burst: Number(parameter) };
-  return FIXED_WINDOW;
+  return kindOf(algorithm).toStored(algorithm)?.join(':') ?? '';
 }
 
 /**
@@ -98,7 +72,7 @@ export function limitsIn(text: string): LimitsInForce {
   const [, length, windowMark, max, maxMark, queueMax, queueMark] = numbers;
   return {
     limits: [
-      ownLimit(Number(length), Number(max), algorithmIn(name, parameter)),
+      ownLimit(Number(length), Number(max), algorithmOfStored(name, parameter)),
       ...further.map(furtherIn),
     ],
     maxRequestsInQueue: Number(queueMax),
@@ -117,7 +91,7 @@ function furtherIn(text: string): LimitInForce {
     name,
     windowMillis: Number(windowMillis),
     maximum: Number(maximum),
-    algorithm: algorithmIn(algorithm, parameter),
+    algorithm: algorithmOfStored(algorithm, parameter),
     counts: counts === 'hits' ? 'hits' : 'requests',
     keepsReleased: kept === 'kept',
     ...(lanes !== undefined && { lanes: lanes.split('+') }),

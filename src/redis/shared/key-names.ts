@@ -1,6 +1,7 @@
 import type { LimitInForce } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
 import type { StoredName } from '../../limiter/limiter.js';
+import { kindOf } from '../../limiter/kinds/kinds.js';
 
 /** The shards of the store. */
 export interface Topology {
@@ -137,7 +138,7 @@ function namesOfTaken(
   { name, algorithm }: Pick<LimitInForce, 'name' | 'algorithm'>,
 ): readonly string[] {
   const first = names.took(0, name);
-  return algorithm.name === 'fixed_window' ? [first] : [first, names.took(1, name)];
+  return kindOf(algorithm).storedNames === 1 ? [first] : [first, names.took(1, name)];
 }
 
 /** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */

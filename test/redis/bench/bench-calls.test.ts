@@ -2,7 +2,8 @@ import { loadScript, type Script } from '../../../src/redis/scripts/script-loade
 import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { KeyLimits } from '../../../src/limiter/limiter.js';
-import type { Algorithm, Limit } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import type { Limit } from '../../../src/limiter/limits.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { keyLimits } from '../../support/limits.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import { StoreFullError } from '../../../src/limiter/errors.js';
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
@@ -477,7 +477,7 @@ describe('plain checks', () => {
     const limits = { windowMillis: 1000, maxRequests, algorithm };
     const { scripts } = key.replica('r1', { limits, ...rest, replacements });
     // All checks have ids of their own. But only limits without fixed windows look for each id before they take it.
-    const mayRepeat = algorithm !== FIXED_WINDOW;
+    const mayRepeat = algorithm !== DEFAULT_ALGORITHM;
     const seen: unknown[] = [];
     let now = 0;
     for (const [i, step] of steps.entries()) {
@@ -503,7 +503,7 @@ describe('plain checks', () => {
   }
 
   test.each<[limit: string, algorithms: readonly Algorithm[]]>([
-    ['a fixed window', [FIXED_WINDOW]],
+    ['a fixed window', [DEFAULT_ALGORITHM]],
     [
       'a sliding window',
       [

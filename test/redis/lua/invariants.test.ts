@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import fc from 'fast-check';
 
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import {
@@ -346,7 +346,7 @@ describe('after any calls of the scripts, in any order', () => {
 });
 
 const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
-  fc.constant(FIXED_WINDOW),
+  fc.constant(DEFAULT_ALGORITHM),
   fc.record({ name: fc.constant('sliding_window' as const), steps: fc.constantFrom(2, 10, 60) }),
   fc.record({ name: fc.constant('token_bucket' as const), burst: fc.constantFrom(1, 3, 8) }),
 );

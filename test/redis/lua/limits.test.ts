@@ -1,6 +1,6 @@
 import type { CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
-import type { Algorithm } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
 import type { FurtherLimit } from '../../support/limits.js';
 import {
   type ReplicaOptions,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { PeekRequest, RequestStatus } from '../../../src/limiter/limiter.js';
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { extent } from '../../support/extent.js';
 import { group, lane } from '../../support/instance-in-memory.js';
@@ -192,8 +192,8 @@ describe('a peek', () => {
     list: fc.nat({ max: 4 }),
   });
   const algorithm: fc.Arbitrary<Algorithm> = fc.constantFrom<Algorithm>(
-    FIXED_WINDOW,
-    FIXED_WINDOW,
+    DEFAULT_ALGORITHM,
+    DEFAULT_ALGORITHM,
     { name: 'sliding_window', steps: 5 },
     { name: 'token_bucket', burst: 3 },
   );

@@ -1,4 +1,5 @@
-import { type Algorithm, FIXED_WINDOW, type LimitState } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import type { LimitState } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits } from '../limits.js';
 import type { WatchedCheck } from '../watched-check.js';
@@ -407,10 +408,10 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
 
     // What counts after one more check, whether the id from before is found, and when there is room for four hits.
     test.each<[from: Algorithm, to: Algorithm, used: number, isFound: boolean, roomAt: number]>([
-      [SLIDING, FIXED_WINDOW, 4, false, 1100],
+      [SLIDING, DEFAULT_ALGORITHM, 4, false, 1100],
       [SLIDING, { name: 'sliding_window', steps: 5 }, 4, false, 1300],
       [SLIDING, bucket(4), 4, false, 1100],
-      [bucket(4), FIXED_WINDOW, 4, false, 1100],
+      [bucket(4), DEFAULT_ALGORITHM, 4, false, 1100],
       [bucket(4), SLIDING, 4, false, 1200],
       [bucket(4), bucket(3), 3, true, 100],
     ])(
@@ -431,16 +432,16 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       },
     );
 
-    test.each([[SLIDING], [bucket(4)], [FIXED_WINDOW]])(
+    test.each([[SLIDING], [bucket(4)], [DEFAULT_ALGORITHM]])(
       'from fixed windows to %j comes at the boundary, with what is held',
       async (to) => {
-        key.use(FIXED_WINDOW, 4);
+        key.use(DEFAULT_ALGORITHM, 4);
         const id = await approve({ hits: 2 });
         const held = await approve({ holdMillis: 3000 });
         await at(100);
         await key.change({ ...limitsOf(to, 4), windowMillis: 2000 });
         expect(await outcome()).toBe('approved');
-        expect(await key.own()).toMatchObject({ algorithm: FIXED_WINDOW, used: 4 });
+        expect(await key.own()).toMatchObject({ algorithm: DEFAULT_ALGORITHM, used: 4 });
         await at(1000);
         expect(await outcome()).toBe('approved');
         // A bucket takes what a hold needs when it is given.

@@ -1,4 +1,4 @@
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits } from '../limits.js';
 import { ShortCalendar } from '../short-calendar.js';
@@ -216,7 +216,7 @@ export function describeCalendars(name: string, createHarness: HarnessFactory): 
       expect(await outcome()).toBe('denied');
       await at(2450);
       await approve({ hits: 4 });
-      expect(await own()).toMatchObject({ algorithm: FIXED_WINDOW, windowMillis: 1000 });
+      expect(await own()).toMatchObject({ algorithm: DEFAULT_ALGORITHM, windowMillis: 1000 });
       await at(3449);
       expect(await outcome()).toBe('denied');
       await at(3450);

@@ -1,4 +1,5 @@
-import { type Algorithm, FIXED_WINDOW, type LimitInForce } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import type { LimitInForce } from '../../../src/limiter/limits.js';
 
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = [
@@ -63,7 +64,7 @@ const TOKENS = {
   name: 'tokens',
   windowMillis: 7_200_000,
   maximum: 6,
-  algorithm: FIXED_WINDOW,
+  algorithm: DEFAULT_ALGORITHM,
   counts: 'hits',
   keepsReleased: false,
 } as const;
@@ -71,7 +72,7 @@ const STARTS = {
   name: 'starts',
   windowMillis: 3_600_000,
   maximum: 4,
-  algorithm: FIXED_WINDOW,
+  algorithm: DEFAULT_ALGORITHM,
   counts: 'requests',
   keepsReleased: true,
 } as const;

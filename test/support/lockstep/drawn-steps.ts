@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 
-import { type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { FurtherLimit } from '../limits.js';
 import { KEYS } from './step.js';
 
 export const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
-  fc.constant(FIXED_WINDOW),
+  fc.constant(DEFAULT_ALGORITHM),
   fc.record({
     name: fc.constant('sliding_window' as const),
     steps: fc.constantFrom(2, 3, 10, 60),

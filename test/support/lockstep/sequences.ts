@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import {
   algorithm,
   comeBack,
@@ -26,7 +26,7 @@ export const anySteps: fc.Arbitrary<Step[]> = fc.array(
 /** With fixed windows by rules that stay, so that what is reported or refunded meets all that counts. */
 export const stepsWithReports: fc.Arbitrary<Step[]> = fc
   .tuple(
-    otherLimits(fc.constant(FIXED_WINDOW)),
+    otherLimits(fc.constant(DEFAULT_ALGORITHM)),
     fc.array(fc.oneof(...stepsOfRules, { weight: 3, arbitrary: fc.oneof(report, refund) }), {
       maxLength: 25,
       size: 'max',

@@ -1,4 +1,5 @@
-import { type Algorithm, capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import { capacityOf, isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { luaNumber } from '../lua-constants.js';
 import { type StoredState, windowEnd } from '../stored-state.js';
 import type { SimulatedClient } from './client.js';

@@ -1,5 +1,6 @@
 import type { CalendarName } from '../../../src/limiter/calendar/calendar.js';
-import { type Algorithm, calendarOf } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import { calendarOf } from '../../../src/limiter/limits.js';
 import type { Random } from '../chaos/random.js';
 import { encodeFurther } from '../further-limits.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';

@@ -234,7 +234,7 @@ export class Model {
   /** Raises the maximum of each token bucket. Returns what counts then, with the excess. */
   usedAtHigherMaximum(now: number): number[] {
     const { limits } = this.#instance.approvals;
-    const buckets = limits.filter((limit) => limit.algorithm === 'token_bucket');
+    const buckets = limits.filter(({ hasPace }) => hasPace);
     return buckets.map((limit) => {
       limit.roll(now, limit.millis);
       limit.maximum = EVERYTHING;

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import type { Algorithm } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
 import { parseClaim } from '../../../src/limiter/request.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';

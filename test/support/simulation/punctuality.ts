@@ -1,4 +1,5 @@
-import { FIXED_WINDOW, isSameAlgorithm } from '../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import { isSameAlgorithm } from '../../../src/limiter/limits.js';
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/store-observer.js';
 import { areSameFurther, haveCalendar } from './calendars.js';
 import type { SimulatedClient } from './client.js';
@@ -95,7 +96,7 @@ export function checkRulesAreTaken(world: World): void {
     const { limits, history } = world.replica(replica)!;
     if (isLeftBehind(world, place)) continue;
     const isFixed = state.algorithm.name === 'fixed_window';
-    const { algorithm = FIXED_WINDOW, windowMillis } = limits;
+    const { algorithm = DEFAULT_ALGORITHM, windowMillis } = limits;
     const hasWindow = isSet || windowMillis === state.window;
     const mayCome = !isFixed || (isSameAlgorithm({ algorithm }, state) && hasWindow);
     // Of rules of the same millisecond, either may be in force.

@@ -1,5 +1,6 @@
 import type { CalendarWindow } from '../../../src/limiter/calendar/calendar.js';
-import { type Algorithm, calendarOf } from '../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import { calendarOf } from '../../../src/limiter/limits.js';
 import { KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import type { ScriptRun } from './script-run.js';
 import type { Snapshot } from './snapshot.js';

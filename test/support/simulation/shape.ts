@@ -1,4 +1,5 @@
-import { type Algorithm, FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import { encodeLimits } from '../../../src/redis/scripts/limits-codec.js';
 import type { Random } from '../chaos/random.js';
 import { type FurtherLimit, encodeFurther, furtherIn } from '../further-limits.js';
@@ -75,7 +76,7 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
     name,
     windowMillis: windowByRules(algorithm, random.pick(WINDOWS)),
     maximum: random.whole(1, 4),
-    ...(algorithm !== FIXED_WINDOW && { algorithm }),
+    ...(algorithm !== DEFAULT_ALGORITHM && { algorithm }),
     counts: random.pick(['hits', 'requests']),
     keepsReleased: random.chance(0.3),
     ...(lanes && { lanes }),
@@ -91,7 +92,7 @@ export function drawAlgorithm(random: Random): Algorithm {
 }
 
 function drawWithoutCalendar(random: Random): Algorithm {
-  if (random.chance(0.6)) return FIXED_WINDOW;
+  if (random.chance(0.6)) return DEFAULT_ALGORITHM;
   return random.chance(0.5)
     ? { name: 'sliding_window', steps: random.whole(2, 5) }
     : { name: 'token_bucket', burst: random.pick([1, 1, 2, 3]) };
@@ -101,7 +102,7 @@ function drawWithoutCalendar(random: Random): Algorithm {
 export function formatAlgorithm(algorithm: Algorithm): string {
   const own = ownLimit(0, 0, algorithm);
   const text = encodeLimits({ limits: [own], maxRequestsInQueue: 0 });
-  const [, named = FIXED_WINDOW.name] = text.split('=');
+  const [, named = DEFAULT_ALGORITHM.name] = text.split('=');
   return named;
 }
 
@@ -124,7 +125,7 @@ const FORMAT =
 export function formatShape(shape: WorldShape): string {
   const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
   const named = formatAlgorithm(shape.algorithm);
-  const algorithm = named === FIXED_WINDOW.name ? '' : `, algorithm ${named}`;
+  const algorithm = named === DEFAULT_ALGORITHM.name ? '' : `, algorithm ${named}`;
   const further = shape.further.length === 0 ? '' : `, limits ${formatFurther(shape.further)}`;
   return (
     `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +
@@ -144,7 +145,7 @@ export function parseShape(text: string): WorldShape {
     leaseMillis: Number(leaseMillis),
     maxRequests: Number(max),
     maxRequestsInQueue: Number(queue),
-    algorithm: parseAlgorithm(algorithm ?? FIXED_WINDOW.name),
+    algorithm: parseAlgorithm(algorithm ?? DEFAULT_ALGORITHM.name),
     further: parseFurther(further),
     drift: drift!.split(' ').map(Number),
     isPrompt: kind === 'prompt',

@@ -1,4 +1,4 @@
-import { FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { readQueue, type StoredQueue } from '../stored-queue.js';
 import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
@@ -188,7 +188,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
 
 /** A snapshot in which approvals take this. */
 export function withTaken(snapshot: Snapshot, recent: Snapshot['recent']): Snapshot {
-  const { algorithm = FIXED_WINDOW, further = [] } = snapshot.state ?? {};
+  const { algorithm = DEFAULT_ALGORITHM, further = [] } = snapshot.state ?? {};
   const limits = new Map<string, ReadonlyMap<string, number>>();
   for (const [i, name] of LIMIT_NAMES.entries()) {
     const limit = further.find((each) => each.name === name);

@@ -1,9 +1,10 @@
 import { debugDetailBody, instanceDetail } from '../../../src/api/debug-body.js';
 import type { InstanceDetail } from '../../../src/limiter/limiter.js';
-import { FIXED_WINDOW, type LimitState, ownLimit } from '../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import { type LimitState, ownLimit } from '../../../src/limiter/limits.js';
 
 const OWN: LimitState = {
-  ...ownLimit(60_000, 500, FIXED_WINDOW),
+  ...ownLimit(60_000, 500, DEFAULT_ALGORITHM),
   used: 500,
   millisToWindowEnd: 1000,
 };

@@ -1,6 +1,7 @@
 import { ListingForbiddenError, StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { InstanceState } from '../../../src/limiter/limiter.js';
-import { ownLimit, type Algorithm, FIXED_WINDOW } from '../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import { ownLimit } from '../../../src/limiter/limits.js';
 import { fillOf, KeySurvey, needOf, statesOf } from '../../../src/http/routes/ui/key-survey.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { recordLog } from '../../support/recorded-log.js';
@@ -184,7 +185,7 @@ const fillWith = (used: number, maximum: number, algorithm: Algorithm): number =
   });
 
 test.each<[algorithm: Algorithm, used: number, maximum: number, fill: number]>([
-  [FIXED_WINDOW, 3, 12, 0.25],
+  [DEFAULT_ALGORITHM, 3, 12, 0.25],
   [{ name: 'sliding_window', steps: 10 }, 3, 12, 0.25],
   [{ name: 'token_bucket', burst: 6 }, 3, 12, 0.5],
   // The burst in force is at most the maximum.

@@ -2,7 +2,8 @@ import { jest } from '@jest/globals';
 import { RE2Set } from 're2js';
 
 import { parseSettings } from '../../../src/config/settings.js';
-import { calendarOf, FIXED_WINDOW, ownLimit } from '../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import { calendarOf, ownLimit } from '../../../src/limiter/limits.js';
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../src/rules/rules.js';
@@ -56,7 +57,7 @@ test('a later list of further limits replaces an earlier one as a whole, and an 
     { key_pattern: 'c', max_requests_per_window: 7 },
   );
   const furtherOf = (key: string) => rules.policyOf(key).limits.slice(1);
-  const algorithm = FIXED_WINDOW;
+  const algorithm = DEFAULT_ALGORITHM;
   const ofDay = { name: 'day', windowMillis: 86_400_000, maximum: 9, counts: 'hits', algorithm };
   const ofHour = {
     name: 'hour',
@@ -94,7 +95,7 @@ test('an algorithm with its numbers replaces an earlier one as a whole, and stay
     { name: 'token_bucket', burst: 1 },
     { name: 'sliding_window', steps: 20 },
     { name: 'sliding_window', steps: 10 },
-    FIXED_WINDOW,
+    DEFAULT_ALGORITHM,
   ]);
 });
 
@@ -125,13 +126,13 @@ test('a calendar replaces window_millis and an algorithm, and is replaced by eac
     windowMillis: 7 * DAY,
     algorithm: { name: 'fixed_window', calendar: { unit: 'week', timeZone: 'UTC' } },
   });
-  expect(own('length')).toMatchObject({ windowMillis: 5000, algorithm: FIXED_WINDOW });
+  expect(own('length')).toMatchObject({ windowMillis: 5000, algorithm: DEFAULT_ALGORITHM });
   expect(own('steps')).toMatchObject({
     windowMillis: 5000,
     algorithm: { name: 'sliding_window', steps: 10 },
   });
   // As long as the longest month: less would loosen the limit.
-  expect(own('no length')).toMatchObject({ windowMillis: 31 * DAY, algorithm: FIXED_WINDOW });
+  expect(own('no length')).toMatchObject({ windowMillis: 31 * DAY, algorithm: DEFAULT_ALGORITHM });
 });
 
 test('limits of the same calendar share it', async () => {

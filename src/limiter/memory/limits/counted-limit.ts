@@ -1,11 +1,6 @@
 import type { RemainingReport } from '../../limiter.js';
-import {
-  type Algorithm,
-  type Limit,
-  type LimitQuota,
-  type LimitState,
-  takenOf,
-} from '../../limits.js';
+import { kindOf } from '../../kinds/kinds.js';
+import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
 import type { Held, Holds } from '../holds.js';
 import type { Window } from './window.js';
 
@@ -93,9 +88,9 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     return this.limit.lanes;
   }
 
-  /** Its kind. */
-  get algorithm(): Algorithm['name'] {
-    return this.limit.algorithm.name;
+  /** Whether waiters are let go at an even pace. */
+  get hasPace(): boolean {
+    return kindOf(this.limit.algorithm).hasPace;
   }
 
   /** Whether it has no room for one hit. */

@@ -1,16 +1,9 @@
 import { stringify } from 'yaml';
 
-import {
-  ALGORITHM_NAMES,
-  type AlgorithmName,
-  algorithmOf,
-} from '../../../../src/limiter/algorithms.js';
-import {
-  type Algorithm,
-  type LimitInForce,
-  type NamedAlgorithm,
-  ownLimit,
-} from '../../../../src/limiter/limits.js';
+import { ALGORITHM_NAMES, type AlgorithmName } from '../../../../src/limiter/kinds/kinds.js';
+import { algorithmOf } from '../../../../src/rules/algorithm-fields.js';
+import type { Algorithm, NamedAlgorithm } from '../../../../src/limiter/kinds/kinds.js';
+import { type LimitInForce, ownLimit } from '../../../../src/limiter/limits.js';
 import {
   ALL_KEYS,
   FURTHER,

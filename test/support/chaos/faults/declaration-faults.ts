@@ -1,7 +1,7 @@
 import { appendFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { algorithmText } from '../../../../src/limiter/algorithms.js';
+import { describeAlgorithm } from '../../../../src/limiter/kinds/kinds.js';
 import { until } from '../../until.js';
 import {
   asJson,
@@ -117,7 +117,7 @@ function replaceRules(
 
 function describe({ limits }: DeclaredRules): string {
   return Object.entries(limits)
-    .map(([name, { maximum, algorithm }]) => `${name} ${maximum} (${algorithmText(algorithm)})`)
+    .map(([name, { maximum, algorithm }]) => `${name} ${maximum} (${describeAlgorithm(algorithm)})`)
     .join(', ');
 }
 

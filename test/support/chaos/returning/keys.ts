@@ -1,4 +1,4 @@
-import type { NamedAlgorithm } from '../../../../src/limiter/limits.js';
+import type { NamedAlgorithm } from '../../../../src/limiter/kinds/kinds.js';
 import { REPLICA_LEASE_MILLIS } from '../limits.js';
 
 /** A key of the clients that return. */

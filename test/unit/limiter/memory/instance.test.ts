@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
-import { FIXED_WINDOW, type Limit, ownLimit } from '../../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../../src/limiter/kinds/kinds.js';
+import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
@@ -79,7 +80,7 @@ const limitOf = (name: string): Limit => ({
   name,
   windowMillis: 1000,
   maximum: 100,
-  algorithm: FIXED_WINDOW,
+  algorithm: DEFAULT_ALGORITHM,
   counts: 'hits',
   keepsReleased: false,
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import type { Algorithm } from '../../../../src/limiter/limits.js';
+import type { Algorithm } from '../../../../src/limiter/kinds/kinds.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { extent } from '../../../support/extent.js';

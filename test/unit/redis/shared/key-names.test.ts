@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { FIXED_WINDOW, ownLimit } from '../../../../src/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../../../src/limiter/kinds/kinds.js';
+import { ownLimit } from '../../../../src/limiter/limits.js';
 import { type KeyNames, KeyNaming, storedNames } from '../../../../src/redis/shared/key-names.js';
 import { Listing } from '../../../../src/redis/listing.js';
 import { CallerHistory, UNKNOWN_HISTORY } from '../../../../src/redis/caller-history.js';
@@ -130,7 +131,7 @@ test('the names of a key depend on the algorithms of its limits', () => {
   const bucket = { algorithm: { name: 'token_bucket', burst: 1 } } as const;
   const namesWith = (limits: Parameters<typeof storedNames>[1]): string[] =>
     storedNames(naming.namesOf('k'), limits).map(({ name }) => name.slice('sluice:{k}'.length));
-  const fixed = namesWith([ownLimit(1000, 1), { name: 'a', algorithm: FIXED_WINDOW }]);
+  const fixed = namesWith([ownLimit(1000, 1), { name: 'a', algorithm: DEFAULT_ALGORITHM }]);
   expect(fixed).toEqual(expect.arrayContaining([':took:0', ':took:0:a']));
   expect(namesWith([bucket, { name: 'a', ...bucket }])).toEqual(
     fixed.flatMap((name) => (name.startsWith(':took:0') ? [name, name.replace('0', '1')] : [name])),
