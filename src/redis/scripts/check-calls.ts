@@ -25,6 +25,7 @@ const BY_SLOT_MILLIS = 1000;
 const MOVED = Symbol('moved');
 
 type BatchReply = CheckBatchReply | Error;
+type Reply = BatchReply | typeof MOVED;
 
 export interface CheckCallsParts {
   readonly script: Script;
@@ -42,8 +43,6 @@ interface CallOptions {
   readonly wasSent: boolean;
   /** The call goes to the primary of a shard, and its names are in several slots. Otherwise they are in one slot. */
   readonly isOfShard: boolean;
-  /** Redis's time, if Redis has just said it. */
-  readonly time?: number;
 }
 
 /**
@@ -112,7 +111,7 @@ export class CheckCalls {
     batches: readonly CheckBatch[],
     { wasSent, isOfShard }: CallOptions,
     onAttempt?: (attempt: number) => void,
-  ): Promise<(BatchReply | typeof MOVED)[]> {
+  ): Promise<Reply[]> {
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
     return this.parts.run({
       script: this.parts.script.name,
@@ -145,62 +144,66 @@ export class CheckCalls {
     return false;
   }
 
-  /** Sends batches again that need all names, or that a full Redis has refused, so that it refuses only new keys. */
+  /**
+   * Sends batches until each has its reply. Those go again that need all names, or the windows of their calendars at the time
+   * that Redis has said, or that a full Redis has refused, so that it refuses only new keys.
+   */
   async #send(
     batches: readonly CheckBatch[],
-    options: CallOptions,
+    { wasSent, isOfShard }: CallOptions,
     isWanted: () => boolean,
-  ): Promise<(BatchReply | typeof MOVED)[]> {
+  ): Promise<Reply[]> {
     const { client, script, settings } = this.parts;
-    const mayBeFull = this.#mayBeFull(batches);
-    const hasSeveralSlots = options.isOfShard && batches.length > 1;
-    const { time = settings.timeOf(batches[0]?.names.state ?? '') } = options;
-    const circumstances = { isSentAgain: options.wasSent, mayBeFull, hasSeveralSlots, time };
-    const call = {
-      script,
-      ...encodeChecks(settings, batches, circumstances),
-      shard: hasSeveralSlots ? this.#shardOf(batches) : undefined,
-      failsWhenFull: !mayBeFull,
-    };
-    let reply: unknown;
-    try {
-      reply = await client.sendAtOnce(call, isWanted);
-    } catch (error) {
-      if (mayBeFull || classifyFailure(error) !== 'full') throw error;
-      this.#noteFull(batches);
-      return this.#send(batches, options, isWanted);
+    const replies: Reply[] = [];
+    const neededAllNames = new Set<number>();
+    let sent = batches;
+    let indexes = [...batches.keys()];
+    let time = settings.timeOf(batches[0]?.names.state ?? '');
+    for (;;) {
+      const mayBeFull = this.#mayBeFull(batches);
+      const hasSeveralSlots = isOfShard && sent.length > 1;
+      const circumstances = { isSentAgain: wasSent, mayBeFull, hasSeveralSlots, time };
+      const call = {
+        script,
+        ...encodeChecks(settings, sent, circumstances),
+        shard: hasSeveralSlots ? this.#shardOf(sent) : undefined,
+        failsWhenFull: !mayBeFull,
+      };
+      let reply: unknown;
+      try {
+        reply = await client.sendAtOnce(call, isWanted);
+      } catch (error) {
+        if (mayBeFull || classifyFailure(error) !== 'full') throw error;
+        this.#noteFull(batches);
+        continue;
+      }
+      const { limitsOf } = settings;
+      const decoded = decodeCheckReplies(sent, reply as CheckReplies, limitsOf, this.#onUnclaimed);
+      if (sent === batches && decoded.every(isDecision)) return decoded;
+      const round = replyForEach<Exclude<Reply, Error> | typeof NEEDS_ALL_NAMES>(
+        hasSeveralSlots ? decoded.map((each) => (isMoving(each) ? MOVED : each)) : decoded,
+      );
+      if (round.some((each) => each instanceof StoreFullError)) this.#noteFull(batches);
+      time = decoded.map(timeOfStaleCall).find((said) => said !== undefined) ?? time;
+      const again: number[] = [];
+      for (const [i, each] of round.entries()) {
+        const index = indexes[i] ?? 0;
+        if (each === NEEDS_ALL_NAMES) {
+          neededAllNames.add(index);
+          again.push(index);
+        } else if (isStale(each) || (each instanceof StoreFullError && !mayBeFull)) {
+          again.push(index);
+        } else {
+          const isMarked = neededAllNames.has(index) && each !== MOVED && !(each instanceof Error);
+          replies[index] = isMarked ? { ...each, neededAllNames: true } : each;
+        }
+      }
+      if (again.length === 0) return replies;
+      indexes = again;
+      sent = batches
+        .filter((_, i) => again.includes(i))
+        .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
     }
-    const decoded = decodeCheckReplies(
-      batches,
-      reply as CheckReplies,
-      settings.limitsOf,
-      this.#onUnclaimed,
-    );
-    if (decoded.every(isDecision)) return decoded;
-    const said = decoded.map(timeOfStaleCall).find((time) => time !== undefined);
-    const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
-      hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,
-    );
-    if (replies.some((reply) => reply instanceof StoreFullError)) {
-      this.#noteFull(batches);
-    }
-    const needsAnotherCall = (reply: unknown): boolean =>
-      reply === NEEDS_ALL_NAMES ||
-      timeOfStaleCall(reply) !== undefined ||
-      (reply instanceof StoreFullError && !mayBeFull);
-    const rest = batches
-      .filter((_, i) => needsAnotherCall(replies[i]))
-      .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
-    if (rest.length === 0) return replies as (BatchReply | typeof MOVED)[];
-    const again = said === undefined ? options : { ...options, time: said };
-    const later = (await this.#send(rest, again, isWanted)).values();
-    return replies.map((reply) => {
-      if (!needsAnotherCall(reply)) return reply;
-      const next = later.next().value;
-      return reply === NEEDS_ALL_NAMES && typeof next === 'object' && !(next instanceof Error)
-        ? { ...next, neededAllNames: true }
-        : next;
-    }) as (BatchReply | typeof MOVED)[];
   }
 }
 
@@ -228,6 +231,11 @@ function isDecision(
   reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
 ): reply is CheckBatchReply {
   return reply !== NEEDS_ALL_NAMES && !(reply instanceof Error);
+}
+
+/** Whether Redis's time is in no window that the call has brought of a calendar. */
+function isStale(reply: unknown): boolean {
+  return timeOfStaleCall(reply) !== undefined;
 }
 
 function isMoving(reply: unknown): boolean {
