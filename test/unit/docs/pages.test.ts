@@ -76,6 +76,15 @@ test.each(pages())('the links of %s have targets', (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
+test('CONTRIBUTING names files of sources that are there', () => {
+  const [, table = ''] = readPage('CONTRIBUTING.md').split(/^## Where to look$/m);
+  const named = [...table.matchAll(/`([a-z][\w-]*\/[\w./-]+\.(?:ts|lua|js))`/g)].map(
+    ([, path = '']) => (/^(?:lua|src|ui|test)\//.test(path) ? path : `src/${path}`),
+  );
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  expect(named.length).toBeGreaterThan(30);
+});
+
 test('a link to a missing file or heading, or to a path outside the project, is found', () => {
   expect(problemOf('README.md', 'docs/none.md')).toContain('there is no');
   expect(problemOf('docs/api.md', '../README.md#no-such-heading')).toContain('no such heading');
