@@ -5,6 +5,18 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'src/limiter/memory/limits/token-bucket.ts',
+    line: 'if (hits > rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
+    other: 'if (hits >= rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
+    reason: 'all hits fit, and a level so low that more than the maximum fit has no excess above it',
+  },
+  {
+    file: 'lua/queue/turn-walk.lua',
+    line: 'return one.rank < other.rank',
+    other: 'return one.rank <= other.rank',
+    reason: 'both are not equal',
+  },
+  {
     file: 'src/redis/availability/call-guard.ts',
     line: '#isSent = false;',
     other: '#isSent = true;',

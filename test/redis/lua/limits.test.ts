@@ -520,6 +520,19 @@ describe('calendars', () => {
     expect(took).toBe(state);
   });
 
+  test.each([
+    [0, 0],
+    [1, 1],
+  ])('a lost key that had room in %d ms has %d approvals', async (millisLeft, approved) => {
+    await key.begin(JUNE);
+    const replica = replicaWith(BERLIN, 1);
+    await replica.check(['a']);
+    const [ticket] = await replica.checkOrWait(['b']);
+    await key.lose();
+    await replica.settle({ b: Number(ticket) }, millisLeft);
+    expect(await key.counted()).toMatchObject({ approved });
+  });
+
   test('an idle key goes after three days, weeks or months of the greatest length', async () => {
     await key.begin(JUNE);
     const replica = replicaWith(byCalendar('month', 'UTC'), 1);

@@ -451,7 +451,7 @@ describe('queues of several lists', () => {
     expect(shown?.lists?.[0]).toMatchObject({ name: 'g149', waiting: 5 });
   });
 
-  test('waiters of dead replicas count in no list, in no position, and before no newcomer', async () => {
+  test('waiters of dead replicas count in no list, in no position, in no bound, and before no newcomer', async () => {
     const limits = { ...ONE, windowMillis: 60_000 };
     const living = key.replica('r1', { limits, history: { since: 0 } });
     const dead = key.replica('r2', { limits });
@@ -487,5 +487,8 @@ describe('queues of several lists', () => {
     );
     const [, read] = /cmdstat_zrange:calls=(\d+)/.exec(await redis.client.info('commandstats'))!;
     expect(Number(read)).toBeLessThan(10);
+    // They leave their places in their group to those who come.
+    const last = { requestId: 'last', canWait: true, list: { ...A, maxRequests: 4 } };
+    expect(await living.checkBatch([last])).toEqual([expect.any(Number)]);
   });
 });

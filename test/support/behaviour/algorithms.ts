@@ -200,6 +200,16 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await release(held)).toBe(false);
     });
 
+    test('give nothing back that was taken in windows of another length', async () => {
+      key.use(bucket(2), 4);
+      const id = await approve({ hits: 2 });
+      await at(100);
+      await key.change({ ...limitsOf(bucket(2), 4), windowMillis: 4000 });
+      expect(await outcome()).toBe('denied');
+      await release(id);
+      expect(await used()).toBe(2);
+    });
+
     test('approve at an even pace', async () => {
       key.use(bucket(1), 10);
       expect(await check()).toMatchObject({

@@ -151,8 +151,13 @@ test('a window is assumed to last as long as Redis said, less the time on the wa
 });
 
 test('no window is assumed for special checks, or for keys with waiters', async () => {
-  answer = (batch) => ({ ...numbered(batch), millisToRoom: 100 });
-  await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm'), send('a', 'n')]);
+  const ofTwo = { limits: [QUOTA.limits[0], QUOTA.limits[0]] } as const;
+  answer = (batch) => ({
+    ...numbered(batch),
+    millisToRoom: 100,
+    ...(batch.names.key === 'two limits' && { quota: ofTwo }),
+  });
+  await Promise.all(['k', 'l', 'm', 'n', 'two limits'].map((to) => send('a', to)));
   waiting.set('m', { lowestTicket: 42, requestId: 'w', millisToWindowEnd: 7, limits: '1000:9:5' });
   calls = [];
   await Promise.all([
@@ -161,8 +166,9 @@ test('no window is assumed for special checks, or for keys with waiters', async 
     send('f', 'm'),
     send('g', 'l'),
     send('h', 'n', { hits: 2 }),
+    send('i', 'two limits'),
   ]);
-  expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(5).fill('unknown'));
+  expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(6).fill('unknown'));
 });
 
 test('a key that needed all names gets them until its window ends', async () => {

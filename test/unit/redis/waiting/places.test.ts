@@ -47,6 +47,15 @@ describe('places', () => {
       expect(places.hasDoubted).toBe(false);
     });
 
+    test('are about no place whose approval came before its ticket', () => {
+      ask('a');
+      places.grant('a');
+      expect(places.size).toBe(1);
+      places.giveTicket('a', 10);
+      places.doubtAll();
+      expect(places.hasDoubted).toBe(false);
+    });
+
     test('hold for a place that gets its ticket later', () => {
       ask('a');
       places.doubtAll();
