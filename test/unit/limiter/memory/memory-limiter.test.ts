@@ -1,6 +1,6 @@
 import { StoreFullError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
-import { type Algorithm, FIXED_WINDOW } from '../../../../src/limiter/limits.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../../src/limiter/kinds/kinds.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { holdEventLoop } from '../../../support/hold-event-loop.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -242,7 +242,7 @@ describe('the embedded limiter', () => {
     });
 
     test.each<[Algorithm]>([
-      [FIXED_WINDOW],
+      [DEFAULT_ALGORITHM],
       [{ name: 'sliding_window', steps: 2 }],
       [{ name: 'token_bucket', burst: MAX_REQUESTS }],
     ])('holds for the ids of further limits with %j, while they count', async (algorithm) => {
