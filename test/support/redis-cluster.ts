@@ -1,9 +1,7 @@
-import { promote } from './cluster-failover.js';
 import { type ClusterNode, covers, isHealthy, selfOf, viewOf } from './cluster-node.js';
 import { freePort } from './free-port.js';
 import { startRedisProcess, stopAll } from './redis-process.js';
 import { limiterRules } from './redis-user.js';
-import { migrateSlot, type MigrationSteps } from './slot-migration.js';
 import { until } from './until.js';
 
 const SLOTS = 16_384;
@@ -202,4 +200,68 @@ export class RedisCluster {
   async #selves() {
     return Promise.all(this.#responsive.map(async (node) => ({ node, self: await selfOf(node) })));
   }
+}
+
+/** The timeout of `redis-cli --cluster reshard`, long enough for a slow node. */
+const MIGRATE_TIMEOUT_MILLIS = 60_000;
+
+interface MigrationSteps {
+  /**
+   * Called before the first key of the slot has moved, and again after each step, with the number of keys
+   * that have moved so far.
+   */
+  readonly betweenSteps?: (moved: number) => Promise<void> | void;
+}
+
+export interface SlotMigration extends MigrationSteps {
+  readonly slot: number;
+  readonly source: ClusterNode;
+  readonly target: ClusterNode;
+  /** All primaries of the cluster, including source and target. */
+  readonly primaries: readonly ClusterNode[];
+}
+
+/**
+ * Moves a slot and its keys in the same order as `redis-cli --cluster reshard`.
+ * https://redis.io/docs/latest/commands/cluster-setslot/#redis-cluster-live-resharding-explained
+ */
+async function migrateSlot(migration: SlotMigration): Promise<void> {
+  const { slot, source, target, primaries, betweenSteps } = migration;
+  await target.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', source.id);
+  await source.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', target.id);
+  for (let moved = 0; ;) {
+    await betweenSteps?.(moved);
+    const keys = (await source.command('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[];
+    if (keys.length === 0) break;
+    const address = ['127.0.0.1', target.port, ''] as const;
+    await source.command('MIGRATE', ...address, 0, MIGRATE_TIMEOUT_MILLIS, 'KEYS', ...keys);
+    moved += keys.length;
+  }
+  // The target first: if the source came first and failed then, the slot would have no owner.
+  const others = primaries.filter((node) => node !== source && node !== target);
+  for (const node of [target, source, ...others]) {
+    await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);
+  }
+}
+
+/** How long Redis tries a requested failover before it gives up. */
+const FAILOVER_TIMEOUT_MILLIS = 5_000;
+
+/** Promotes a replica, and resolves when it reports that it is a primary. */
+async function promote(replica: ClusterNode): Promise<void> {
+  const epochBefore = (await selfOf(replica)).configEpoch;
+  const ask = () => replica.command('CLUSTER', 'FAILOVER');
+  await ask();
+  let askedAt = Date.now();
+  await until(async () => {
+    const { isPrimary, configEpoch } = await selfOf(replica);
+    // Without a new epoch, the other nodes would soon make it a replica again.
+    if (isPrimary && configEpoch > epochBefore) return true;
+    if (!isPrimary && Date.now() - askedAt > FAILOVER_TIMEOUT_MILLIS) {
+      // Other primaries do not vote soon after another failover.
+      await ask();
+      askedAt = Date.now();
+    }
+    return false;
+  });
 }

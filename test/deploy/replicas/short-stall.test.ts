@@ -5,15 +5,23 @@ import { describeWithRedisProgram } from '../../support/describe-with-redis-prog
 import { extent } from '../../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { forgetScripts, textsSent } from '../../support/forget-scripts.js';
-import { hasCaughtUp } from '../../support/has-caught-up.js';
 import { send } from '../../support/http-client.js';
 import { STORE_DOWN } from '../../support/outage.js';
+import { scrape } from '../../support/prometheus-text.js';
 import { requestRate, waitingCount } from '../../support/rate-client.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { asLimiterUser } from '../../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+
+/** Resolves when a replica has no work left over from an outage. */
+async function hasCaughtUp({ url }: { readonly url: string }): Promise<void> {
+  await until(async () => {
+    const undone = (await scrape(url)).valuesOf('ratelimit_store_catch_up_pending');
+    return Object.values(undone).every((count) => count === 0);
+  });
+}
 
 const naming = new KeyNaming('sluice:');
 const ONE_HOUR = '3600000';

@@ -1,3 +1,6 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import { type Authority, createAuthority } from '../../support/certificates.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { extent } from '../../support/extent.js';
@@ -5,7 +8,6 @@ import { send } from '../../support/http-client.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { startRedisTls } from '../../support/redis-tls.js';
 import { AS_LIMITER_USER, limiterRules, rulesIn } from '../../support/redis-user.js';
-import { ReplicaDns } from '../../support/replica-dns.js';
 import {
   killReplicas,
   type LogLine,
@@ -15,6 +17,31 @@ import {
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+
+const REPLACE_DNS = new URL('replace-dns.mjs', import.meta.url);
+
+/** The DNS of replicas, under a test's control. */
+class ReplicaDns {
+  readonly #file: string;
+
+  /** @param folder for its file */
+  constructor(folder: string) {
+    this.#file = join(folder, uniqueKey());
+    this.says({});
+  }
+
+  /** The settings for replicas that use it. */
+  get settings(): Readonly<Record<string, string>> {
+    return { NODE_OPTIONS: `--import ${REPLACE_DNS.href}`, DNS_FILE: this.#file };
+  }
+
+  /** @param answers for each name an address, the code of an error, or `hangs`; other names are not found */
+  says(answers: Readonly<Record<string, string>>): void {
+    // A replica may read the file at the same time.
+    writeFileSync(`${this.#file}.new`, JSON.stringify(answers));
+    renameSync(`${this.#file}.new`, this.#file);
+  }
+}
 
 const PRIMARY = 'sluice-primary';
 const ADDRESS = '127.0.0.1';

@@ -1,4 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { getEventListeners, once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 
 import {
   SluiceClient,
@@ -7,7 +10,6 @@ import {
 } from '../../../clients/node/src/index.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { StoredHolds } from '../../support/client/stored-holds.js';
-import { useWorkers } from '../../support/client/worker-process.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { ratePath, send } from '../../support/http-client.js';
@@ -15,6 +17,36 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
+
+const PROGRAM = fileURLToPath(new URL('work-with-permit.mjs', import.meta.url));
+
+/** A process whose work has a permit of a key, with a maximum of one and a hold of 1000 ms. */
+export interface Worker {
+  readonly requestId: string;
+  /** Resolves when it has ended. @returns its exit code, or the signal that ended it */
+  readonly ended: Promise<number | string>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+export type Work = 'ends when its permit is lost' | 'has nothing to wait for' | 'ends';
+
+/** Starts workers, which are killed after each test. Each has begun its work when its promise resolves. */
+function useWorkers(): (url: string, key: string, work: Work) => Promise<Worker> {
+  const running = new Set<ChildProcess>();
+  afterEach(() => {
+    for (const child of running) child.kill('SIGKILL');
+    running.clear();
+  });
+  return async (url, key, work) => {
+    const child = spawn(process.execPath, [PROGRAM, url, key, work], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    running.add(child);
+    const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string);
+    const [requestId] = (await once(createInterface(child.stdout), 'line')) as [string];
+    return { requestId, ended, kill: (signal) => void child.kill(signal) };
+  };
+}
 
 const WINDOW_MILLIS = 100;
 /** The least hold. */

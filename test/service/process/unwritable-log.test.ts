@@ -9,11 +9,39 @@ import { createInterface } from 'node:readline';
 import { CHILD_PATH } from '../../support/child-environment.js';
 import { freePort } from '../../support/free-port.js';
 import { approve, send } from '../../support/http-client.js';
-import { logMuch } from '../../support/log-much.js';
 import { scrape } from '../../support/prometheus-text.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
 import { TEST_SETTINGS } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+
+/** Their lines take more than a replica keeps of lines that wait, with what a pipe and its reader hold. */
+const REQUESTS = 2000;
+const AT_A_TIME = 50;
+/** Lines have the headers of requests. */
+const HEADERS = { 'X-Long': 'x'.repeat(2000) };
+
+/** Sends a replica with `LOG_2XX` many requests whose log lines are long. Resolves when all are answered. */
+async function logMuch(url: string): Promise<void> {
+  const connection = await openConnection(url);
+  const requests = requestText('GET', '/healthz', HEADERS).repeat(AT_A_TIME);
+  let answers = 0;
+  let looked = 0;
+  const countAnswers = (): number => {
+    const { received } = connection;
+    for (;;) {
+      const found = received.indexOf('HTTP/1.1 200', looked);
+      if (found === -1) return answers;
+      answers += 1;
+      looked = found + 1;
+    }
+  };
+  for (let sent = AT_A_TIME; sent <= REQUESTS; sent += AT_A_TIME) {
+    connection.write(requests);
+    await until(() => countAnswers() >= sent);
+  }
+  connection.disconnect();
+}
 
 const MAIN = 'dist/main.js';
 

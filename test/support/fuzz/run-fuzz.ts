@@ -1,12 +1,13 @@
 import { Random } from '../chaos/random.js';
 import { within } from '../chaos/within.js';
-import { bodyParameters } from './body-scenarios.js';
 import { manyChecks, noCall } from './bulk-scenarios.js';
+import { trespass } from './declared-scenarios.js';
 import { RawClient } from './raw-client.js';
 import { RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
 import {
   abandoned,
+  expectStatus,
   mutation,
   oddTarget,
   pileUp,
@@ -15,8 +16,7 @@ import {
   report,
   type Session,
 } from './scenarios.js';
-import { trespass } from './declared-scenarios.js';
-import { flawsAtTheEnd, type Target, vitals } from './target.js';
+import { flawsAtTheEnd, mightyHeaders, type Target, vitals } from './target.js';
 
 /** The numbers of a run, and its violations. */
 export interface FuzzReport {
@@ -106,4 +106,34 @@ function shown(what: unknown): string {
   return JSON.stringify(what)
     .replace(/(.{1,10}?)\1{8,}/gs, '$1...')
     .slice(0, SHOWN_BYTES);
+}
+
+const TYPES = ['application/json', 'application/x-www-form-urlencoded', 'APPLICATION/JSON;x=y'];
+const WITHOUT_PARAMETERS = ['', '{}', ' { }\r\n', '[]', 'null'];
+const WITH_PARAMETERS = [
+  '{"hits":5}', 'hits=5', '{', '[{}]', '\0', '\xff', ' '.repeat(5000), '{}'.repeat(5000),
+]; // prettier-ignore
+
+/** A check whose body may have parameters in it, perhaps with a request before it. */
+async function bodyParameters(session: Session): Promise<void> {
+  const { random, requests, target } = session;
+  const isMistaken = random.chance(0.5);
+  const body = random.pick(isMistaken ? WITH_PARAMETERS : WITHOUT_PARAMETERS);
+  const key = requests.freshKey();
+  const { Authorization: token } = mightyHeaders(target);
+  const client = await session.open();
+  const before = random.chance(0.5) ? 'GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n' : '';
+  const lines = [
+    `${random.pick(['GET', 'POST'])} /rate/${encodeURIComponent(key)} HTTP/1.1`,
+    'Host: t',
+    `Content-Type: ${random.pick(TYPES)}`,
+    ...(token ? [`Authorization: ${token}`] : []),
+    `Content-Length: ${body.length}`,
+  ];
+  await client.send(`${before}${lines.join('\r\n')}\r\n\r\n${body}`, random);
+  const index = before === '' ? 0 : 1;
+  await client.answers(index + 1);
+  const statuses = isMistaken ? [400] : [200];
+  expectStatus(session, client, { statuses, checkOf: key, isHead: false }, index);
+  await client.part(random.pick(['half-close', 'reset', 'destroy']));
 }

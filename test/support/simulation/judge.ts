@@ -1,3 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { CalendarWindow } from '../../../src/limiter/calendar/calendar.js';
+import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import { calendarOf } from '../../../src/limiter/limits.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
+import { decodeStatuses } from '../../../src/redis/scripts/looks-codec.js';
+import { KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import { ApprovalsSeen } from './approvals-seen.js';
 import { checkDays, checkStale } from './calendars-seen.js';
 import type { SimulatedRequest } from './client.js';
@@ -9,18 +17,16 @@ import {
   type Loss,
   newlyApproved,
 } from './judged-call.js';
-import { judgeByModel } from './oracle.js';
-import { checkLists } from './lists-seen.js';
-import { OwnersSeen } from './owners-seen.js';
 import { KeptPlacesSeen } from './kept-places.js';
-import { checkLook } from './looks.js';
+import { judgeByModel } from './oracle.js';
+import { OwnersSeen } from './owners-seen.js';
 import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
-import { withSaidCalendars } from './said-calendars.js';
-import type { ScriptRun } from './script-run.js';
 import { ReportsSeen } from './reports-seen.js';
-import { idsOf, isIdle, keptMillisOf, type Snapshot } from './snapshot.js';
+import type { ScriptRun } from './script-run.js';
+import { hasLease, idsOf, isIdle, keptMillisOf, type Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
+import { headsFault, listIdOf } from './stored-lists.js';
 import { Violation } from './violation.js';
 
 /** Holds each script call against the model of the rules, and against what has been seen before. */
@@ -181,4 +187,89 @@ export class Judge {
 /** A check that was sent with few names has decided nothing, and is sent again. */
 function needsAllNames(reply: unknown): boolean {
   return Array.isArray(reply) && reply.length > 0 && reply.every((part) => part === null);
+}
+
+/** Of a queue with several lists: its heads are those of its lists, and nobody changes lists. */
+function checkLists(call: JudgedCall, world: JudgedWorld): void {
+  const { stored, after } = call;
+  if (!after.isConsistent) return;
+  const fault = headsFault(after);
+  // What is left of the state of a key that is idle may tell of a queue that is gone.
+  if (fault && !isIdle(after, call.run.now) && mustHaveHeads(call)) throw fault;
+  for (const [id, place] of after.waiting) {
+    const before = stored.waiting.get(id);
+    const { checks } = world.requestOf(id)!;
+    const isKept =
+      before?.ticket === place.ticket
+        ? isDeepStrictEqual(before.list, place.list)
+        : checks.some((check) => isSameList(check.list, place.list));
+    if (!isKept)
+      throw new Violation('a waiter stays in its list', `${id} is in ${listIdOf(place)}`);
+  }
+}
+
+/** Heads that are lost come back with the next settle, or before anybody is served. */
+function mustHaveHeads({ run, stored, after, approved, isTorn }: JudgedCall): boolean {
+  const wereThere = !isTorn && stored.isConsistent && !headsFault(stored);
+  const isServed = approved.some((id) => stored.waiting.has(id));
+  return wereThere || isServed || (run.script === 'settle' && after.waiting.size > 0);
+}
+
+/** The most that may wait in a group is not kept. */
+function isSameList(asked: QueueList | undefined, stored: QueueList | undefined): boolean {
+  const withoutMost = asked?.kind === 'group' ? { ...asked, maxRequests: undefined } : asked;
+  return isDeepStrictEqual(withoutMost, stored);
+}
+
+/** A call that looks at requests changes nothing, and says how many wait before each. */
+function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): void {
+  // Some of the names may have expired since the call before.
+  if (!isDeepStrictEqual(after, { ...before, keys: after.keys, past: after.past })) {
+    throw new Violation('a look changes nothing', run.own.join(' '));
+  }
+  if (!before.isConsistent) return;
+  for (const [i, status] of decodeStatuses(reply).entries()) {
+    if (status?.status !== 'waiting') continue;
+    const { recoveryUntil = 0 } = before.state ?? {};
+    // If no call has ended it, it begins again, unless the caller knows better.
+    if (recoveryUntil > 0 && recoveryUntil <= run.now) continue;
+    const expected = positionOf(before, run.own[i]!, run.now);
+    if (status.position === expected) continue;
+    const detail = `${run.own[i]} is told ${status.position}, not ${expected}`;
+    throw new Violation('a position counts those who wait before', detail);
+  }
+}
+
+function positionOf(snapshot: Snapshot, id: string, now: number): number {
+  const { waiting, lists, state } = snapshot;
+  const isRecovering = (state?.recoveryUntil ?? 0) > now;
+  const place = waiting.get(id)!;
+  const ofList = [...waiting.values()].filter((other) => listIdOf(other) === listIdOf(place));
+  const before = ofList.filter(({ ticket }) => ticket < place.ticket);
+  // Of several lists, each counts all of its entries.
+  if (isRecovering || lists.kinds.length > 0) return before.length + 1;
+  return before.filter((other) => hasLease(snapshot, other, now)).length + 1;
+}
+
+/** What was stored, as a call finds it whose caller says windows of calendars. */
+function withSaidCalendars(stored: Snapshot, { batches, rules }: ScriptRun): Snapshot {
+  const { state } = stored;
+  if (!state) return stored;
+  const said = new Map<string, CalendarWindow | undefined>();
+  for (const limit of (batches[0]?.rules ?? rules).limits) {
+    const calendar = calendarOf(limit);
+    if (calendar instanceof KnownCalendar) said.set(textOfCalendar(calendar), calendar.said);
+  }
+  const asSaid = (algorithm: Algorithm): Algorithm => {
+    const calendar = calendarOf({ algorithm });
+    if (!(calendar instanceof KnownCalendar)) return algorithm;
+    return {
+      name: 'fixed_window',
+      calendar: calendar.saidToBe(said.get(textOfCalendar(calendar))),
+    };
+  };
+  const further = state.further.map((limit) =>
+    limit.algorithm ? { ...limit, algorithm: asSaid(limit.algorithm) } : limit,
+  );
+  return { ...stored, state: { ...state, algorithm: asSaid(state.algorithm), further } };
 }

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 
-import { parseClaim } from '../../../src/limiter/request.js';
 import type {
   Amendment,
   KeyLimits,
@@ -14,28 +13,28 @@ import {
   type LimitState,
   ownLimit,
 } from '../../../src/limiter/limits.js';
-import { textOfCalendar } from '../known-calendar.js';
-import { furtherLimit } from '../limits.js';
 import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
-import { millisUntil } from '../../../src/limiter/memory/limits/counted-limit.js';
-import { decodeReported, AMEND_REPLY } from '../../../src/redis/scripts/changes-codec.js';
-import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { rejectionOf } from '../../../src/limiter/memory/instance-decision.js';
+import { millisUntil } from '../../../src/limiter/memory/limits/counted-limit.js';
+import { parseClaim } from '../../../src/limiter/request.js';
+import { AMEND_REPLY, decodeReported } from '../../../src/redis/scripts/changes-codec.js';
+import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';
+import { textOfCalendar } from '../known-calendar.js';
+import { furtherLimit } from '../limits.js';
+import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
 import { hasOlderRules, isExcused } from './excused.js';
 import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
-import { Model, type ModelRecord, type ModelWaiter, rulesInForce } from './model.js';
-import { listsOf, storedLists } from './model-lists.js';
 import { numberOf } from './model-ids.js';
-import { laterChecks, newestChecks, withLaterOwners } from './later-checks.js';
+import { listsOf, storedLists } from './model-lists.js';
+import { Model, type ModelRecord, type ModelWaiter, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
 import { countsAt, generationsOf, isIdle, type Snapshot } from './snapshot.js';
 import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
 import { Violation } from './violation.js';
-import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
 
 /** Longer than any world goes on. */
 const FOREVER = 1e12;
@@ -714,4 +713,45 @@ function quotas({ limits }: Quota): unknown[] {
 function same(rule: string, is: unknown, expected: unknown): void {
   if (isDeepStrictEqual(is, expected)) return;
   throw new Violation(rule, `${JSON.stringify(is)}, not ${JSON.stringify(expected)}`);
+}
+
+/** The newest check of each request with an id of its caller that a settle asks about, by that id. */
+function newestChecks({ waiters }: Pick<ScriptRun, 'waiters'>): Map<string, WaiterRun> {
+  const newest = new Map<string, WaiterRun>();
+  for (const waiter of waiters.values()) {
+    const { id, owner } = waiter;
+    if (owner === undefined) continue;
+    const before = newest.get(id)?.owner;
+    if (before === undefined || numberOf(before) < numberOf(owner)) newest.set(id, waiter);
+  }
+  return newest;
+}
+
+/**
+ * Those of them that get the undecided requests of earlier checks of their replica: a call of an earlier check, or one that put
+ * its place back, has come later than the take-over.
+ * @param known the requests that Redis knows
+ */
+function laterChecks(
+  run: Pick<ScriptRun, 'waiters' | 'replica'>,
+  known: ReadonlyMap<string, StoredRequest>,
+): Map<string, WaiterRun> {
+  const later = [...newestChecks(run)].filter(([id, { owner = '' }]) => {
+    const record = known.get(id);
+    if (record?.is !== 'waiting' && record?.is !== 'granted') return false;
+    const isOfReplica = record.owner.startsWith(`${run.replica}#`);
+    return isOfReplica && numberOf(record.owner) < numberOf(owner);
+  });
+  return new Map(later);
+}
+
+/** Requests that belong to later checks now. */
+function withLaterOwners(
+  known: ReadonlyMap<string, StoredRequest>,
+  later: ReadonlyMap<string, WaiterRun>,
+): ReadonlyMap<string, StoredRequest> {
+  const taken = [...later].map(([id, { owner = '', keepMillis }]) => {
+    return [id, { ...known.get(id)!, owner, keepMillis }] as const;
+  });
+  return new Map([...known, ...taken]);
 }

@@ -6,20 +6,52 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { Lease } from '../../../src/redis/waiting/leases.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { WindowTiming } from '../../../src/redis/waiting/news.js';
 import { Places } from '../../../src/redis/waiting/places.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
-import { WindowTiming } from '../../../src/redis/waiting/news.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import { say } from '../chaos/expect-no-violations.js';
 import type { FurtherLimit } from '../further-limits.js';
 import { calendarNamed } from './calendars.js';
 import { type CampaignReport, runCampaign } from './campaign.js';
 import { faultyScripts } from './lua-fault.js';
-import { getter, method } from './method-fault.js';
 import type { Aim, Scripts } from './schedule.js';
 import { simulatedScripts } from './stored-key.js';
 import { Violation } from './violation.js';
+
+interface ClassOf<Instance> {
+  readonly prototype: Instance;
+}
+
+/** Changes a property of a class. Returns a function that undoes it. */
+function change<Instance extends object>(
+  { prototype }: ClassOf<Instance>,
+  name: keyof Instance,
+  other: (original: PropertyDescriptor) => PropertyDescriptor,
+): () => void {
+  const original = Object.getOwnPropertyDescriptor(prototype, name)!;
+  Object.defineProperty(prototype, name, { configurable: true, ...other(original) });
+  return () => Object.defineProperty(prototype, name, original);
+}
+
+/** Replaces a method of a class. Returns a function that undoes it. */
+function method<Instance extends object, Name extends keyof Instance>(
+  of: ClassOf<Instance>,
+  name: Name,
+  other: (original: Instance[Name]) => Instance[Name],
+): () => void {
+  return change(of, name, ({ value }) => ({ value: other(value as Instance[Name]) }));
+}
+
+/** The same for a property that is computed. */
+function getter<Instance extends object, Name extends keyof Instance>(
+  of: ClassOf<Instance>,
+  name: Name,
+  value: Instance[Name],
+): () => void {
+  return change(of, name, () => ({ get: () => value }));
+}
 
 /** A fault that this project had, or could have had. */
 export interface PlantedFault {

@@ -2,7 +2,6 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import { BOUNDS } from '../../../src/limiter/bounds.js';
-import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
 import type {
   Amended,
   Amendment,
@@ -13,23 +12,54 @@ import type {
   Remaining,
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
+import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
+import { BEAT } from '../../../src/redis/caller-history.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
-import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import type { WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
+import { type DeclaredLimits, keyLimits } from '../limits.js';
 import { unobserved } from '../unguarded.js';
 import { Connection } from './connection.js';
 import { DriftingClock } from './drifting-clock.js';
 import { KnownHistory } from './known-history.js';
-import { KnownTime } from './known-time.js';
 import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
+import type { Scripts as ScriptTexts } from './schedule.js';
 import type { WorldShape } from './shape.js';
-import { standInsFor } from './stand-in-scripts.js';
-import { type DeclaredLimits, keyLimits } from '../limits.js';
+
+/** Short texts that a replica loads as its scripts, and the real scripts, which Redis gets. */
+export interface StandIns {
+  readonly texts: ScriptTexts;
+  /** By text and by digest. */
+  readonly real: ReadonlyMap<unknown, string>;
+}
+
+/** What a replica loads too, though no schedule calls it. */
+const NEVER_CALLED = ['examine', 'holders', 'inspect', 'peek', 'report'];
+
+const known = new WeakMap<ScriptTexts, StandIns>();
+
+/** To put the real scripts together for each replica would take half of the time of a simulation. */
+function standInsFor(scripts: ScriptTexts): StandIns {
+  const before = known.get(scripts);
+  if (before) return before;
+  const texts = Object.fromEntries(
+    [...Object.keys(scripts), ...NEVER_CALLED].map((name) => [name, `-- ${name}`]),
+  );
+  const real = new Map<unknown, string>();
+  for (const name of Object.keys(scripts)) {
+    const [from, to] = [loadScript(name, texts), loadScript(name, scripts)];
+    real.set(from.text, to.text).set(from.sha1, to.sha1);
+  }
+  const standIns = { texts, real };
+  known.set(scripts, standIns);
+  return standIns;
+}
 
 /** The one limiter key of a world. */
 export const KEY = 'k';
@@ -266,5 +296,33 @@ export class SimulatedReplica {
       if (message === 'withdrawals given up; places end with their leases') this.hasGivenUp = true;
     };
     return { debug: ignore, info: ignore, warn, error: ignore } as unknown as Logger;
+  }
+}
+
+/**
+ * Redis's time as a replica knows it, by which it says the windows of calendars: it asks regularly, and counts on by its
+ * own clock. So what it knows is wrong for some time after Redis's clock has gone back, and by its clock's drift while
+ * Redis is down.
+ */
+class KnownTime {
+  /** What was heard last, and when by the replica's clock. */
+  #heard: { readonly time: number; readonly at: number };
+
+  constructor(
+    private readonly redisNow: () => number,
+    private readonly clock: DriftingClock,
+    private readonly leaseMillis: number,
+  ) {
+    this.#heard = { time: redisNow(), at: clock.now() };
+  }
+
+  /** @param isHeard whether Redis answers this replica now */
+  now(isHeard: boolean): number {
+    const now = this.clock.now();
+    if (isHeard && now - this.#heard.at >= BEAT * this.leaseMillis) {
+      this.#heard = { time: this.redisNow(), at: now };
+    }
+    const { time, at } = this.#heard;
+    return Math.floor(time + now - at);
   }
 }

@@ -4,13 +4,14 @@ import type { Redis } from 'ioredis';
 
 import { RequestIdConflictError } from '../../../src/limiter/errors.js';
 import type { Amendment, RemainingReport } from '../../../src/limiter/limiter.js';
-import type { DeclaredLimits } from '../limits.js';
 import { timeOfStaleCall } from '../../../src/redis/scripts/shared-arguments.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
+import type { DeclaredLimits } from '../limits.js';
 import { withWindowsByRules } from './calendars.js';
 import { type AskedTerms, SimulatedClient, SimulatedRequest } from './client.js';
-import { conflictFault } from './conflicts.js';
 import { Judge } from './judge.js';
+import { isStillKept, noteKept } from './kept-places.js';
+import { LeaderLock } from './leader-lock.js';
 import {
   checkEverybodyIsTold,
   checkNobodyWaitsForNothing,
@@ -21,8 +22,6 @@ import {
   millisToNext,
   refusalFault,
 } from './punctuality.js';
-import { isStillKept, noteKept } from './kept-places.js';
-import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
 import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
@@ -482,4 +481,31 @@ function isNotLoaded({ message }: Error): boolean {
 /** Whether a command has done nothing, and its caller sends it again in another way. */
 function isSentAgain(error: Error): boolean {
   return isNotLoaded(error) || timeOfStaleCall(error) !== undefined;
+}
+
+/** What is wrong with the conflict that a check was told of, if anything is. */
+function conflictFault(world: World, client: SimulatedClient): Violation | undefined {
+  const { name, conflict, request } = client;
+  if (conflict === undefined || isTrue(world, client)) return undefined;
+  return new Violation('a conflict of a request id is one', `${name}: ${conflict} ${request.id}`);
+}
+
+function isTrue(world: World, client: SimulatedClient): boolean {
+  const { request, conflict, askedHits, askedHold } = client;
+  const others = request.checks.filter((check) => check !== client && check.ranBy !== undefined);
+  switch (conflict) {
+    case 'taken_over':
+      return others.length > 0;
+    case 'other_hits':
+      return others.some((check) => check.askedHits !== askedHits);
+    case 'other_hold':
+    case 'other_holder':
+      return others.some((check) => check.askedHold !== askedHold);
+    case 'withdrawn':
+      // Redis does not remember why a place has ended that a later check has ended.
+      return request.withdrawnBy > 0 || others.length > 0 || world.hasLostMemory;
+    default:
+      // The model judges whether it was released, or its hold lapsed. A check that is sent again may find its own approval so.
+      return request.checks.some((check) => check.approvedBy !== undefined) || world.hasLostMemory;
+  }
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
+import { parseSettings } from '../../../src/config/settings.js';
 import { BYTES_OF_ELEMENT, MAX_BODY_BYTES } from '../../../src/http/intake/json-array.js';
-import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { UNSENT_BYTES } from '../../../src/http/replies/unsent-answers.js';
 import {
   MAX_DEFERRED_IN_ALL,
@@ -10,10 +10,15 @@ import {
 import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
 import { TIMEOUTS } from '../../../src/net/connection-bounds.js';
-import { grouped, kib, mib, seconds } from '../../support/docs/figures.js';
+import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
-import { parseSettings } from '../../../src/config/settings.js';
+
+/** How pages write numbers, sizes and times. */
+const grouped = (count: number): string => count.toLocaleString('en');
+const kib = (bytes: number): string => `${bytes / 1024} KiB`;
+const mib = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
+const seconds = (millis: number): string => `${millis / 1000} s`;
 
 /** Where a bound is attacked: a folder below `test`, and the title of a test of its files, or a part of one. */
 type Attack = readonly [folder: string, title: string];

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { forgetScripts } from '../../forget-scripts.js';
+import { scrape } from '../../prometheus-text.js';
 import { type ReplicaProcess, startReplica } from '../../replica-process.js';
 import { misbehaviour } from '../checks/replicas.js';
 import { Random } from '../random.js';
@@ -13,10 +14,9 @@ import { Caller } from './caller.js';
 import { type Cell, nameOf } from './cells.js';
 import { Clients } from './clients.js';
 import { type Fault, faultNamed } from './faults.js';
-import { LONGER_THAN_A_CELL, type LoadParts } from './loads/load.js';
+import { type LoadParts, LONGER_THAN_A_CELL } from './loads/load.js';
 import { LOADS } from './loads/loads.js';
 import { Network } from './network.js';
-import { cpuShareOf, undoneOf } from './replica-gauges.js';
 import { Requests } from './requests.js';
 import { storedKeys } from './stored-keys.js';
 import type { Store } from './stores/store.js';
@@ -350,4 +350,30 @@ function keepLog(
 
 function percent(share: number): string {
   return `${Math.round(100 * share)} %`;
+}
+
+/** What Redis is still to be told after an outage. */
+const UNDONE = 'ratelimit_store_catch_up_pending';
+const CPU_SECONDS = 'process_cpu_seconds_total';
+const CPU_SPAN_MILLIS = 400;
+
+/** How much is undone, by kind; undefined if nothing is. @throws Error if the replica does not say */
+async function undoneOf(url: string): Promise<string | undefined> {
+  const gauges = Object.entries((await scrape(url)).valuesOf(UNDONE));
+  if (gauges.length === 0) throw new Error(`the replica has no ${UNDONE}`);
+  const undone = gauges.filter(([, value]) => value > 0);
+  return undone.length === 0 ? undefined : undone.map((entry) => entry.join(' ')).join(', ');
+}
+
+/** The share of one CPU that a replica takes. */
+async function cpuShareOf(url: string): Promise<number> {
+  const before = await cpuSeconds(url);
+  const startedAt = performance.now();
+  await delay(CPU_SPAN_MILLIS);
+  const seconds = (await cpuSeconds(url)) - before;
+  return seconds / ((performance.now() - startedAt) / 1000);
+}
+
+async function cpuSeconds(url: string): Promise<number> {
+  return (await scrape(url)).value(CPU_SECONDS);
 }

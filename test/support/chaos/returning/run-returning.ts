@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { scrape } from '../../prometheus-text.js';
-import { startRedisProcess, type RedisProcess, stopRedisProcesses } from '../../redis-process.js';
+import { type RedisProcess, startRedisProcess, stopRedisProcesses } from '../../redis-process.js';
 import { killReplicas } from '../../replica-process.js';
 import { leftovers } from '../checks/leftovers.js';
 import { notRecovered } from '../checks/recovery.js';
@@ -16,10 +16,13 @@ import { Random } from '../random.js';
 import { Standstills } from '../standstills.js';
 import { lastWithin, within } from '../within.js';
 import { ReturningAccount } from './account.js';
-import { judge } from './checks/judge.js';
+import { wrongAnswers } from './checks/answers.js';
+import type { Evidence } from './checks/evidence.js';
+import { wrongGrants } from './checks/grants.js';
+import { lostPlaces, lostTurns } from './checks/places.js';
 import { ReturningClients } from './clients.js';
 import { RETURNING_KEYS, RETURNING_SETTINGS, rulesText } from './keys.js';
-import { type ReturningReport, reportOf } from './report.js';
+import { reportOf, type ReturningReport } from './report.js';
 import { Visits } from './visits.js';
 
 const REPLICAS = 3;
@@ -110,4 +113,9 @@ async function stillWaiting({ living }: Fleet): Promise<string[]> {
     ),
   );
   return results.flat();
+}
+
+/** Describes everything that breaks a promise to clients that return. */
+function judge(evidence: Evidence): string[] {
+  return [lostPlaces, lostTurns, wrongGrants, wrongAnswers].flatMap((check) => check(evidence));
 }

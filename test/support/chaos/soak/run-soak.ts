@@ -1,23 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { type RedisProcess, stopRedisProcesses } from '../../redis-process.js';
 import { killReplicas } from '../../replica-process.js';
-import { stopRedisProcesses } from '../../redis-process.js';
 import { wrongAnswers } from '../checks/answers.js';
 import { lateAnswers } from '../checks/bounds.js';
-import { compare } from '../checks/replica-leftovers.js';
 import { leftovers } from '../checks/leftovers.js';
+import { compare } from '../checks/replica-leftovers.js';
 import { misbehaviour } from '../checks/replicas.js';
 import { Fleet } from '../fleet.js';
 import { Ledger } from '../ledger.js';
 import { REPLICA_SETTINGS } from '../limits.js';
 import { Load } from '../load.js';
 import { Random } from '../random.js';
-import { READABLE } from '../replica-reading.js';
+import { read, READABLE, type Reading } from '../replica-reading.js';
 import { Standstills } from '../standstills.js';
 import { startStandalone } from '../topologies/standalone.js';
 import type { Topology } from '../topologies/topology.js';
 import { within } from '../within.js';
-import { type Sample, takeSample } from './sample.js';
 
 const REPLICAS = 3;
 const QUARTERS = 4;
@@ -93,4 +92,24 @@ async function runLoad(
   const load = new Load({ fleet, ledger, random });
   await meanwhile();
   await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => load.stop());
+}
+
+/** What everybody holds at one moment. */
+interface Sample {
+  readonly when: string;
+  /** By their indexes. */
+  readonly replicas: readonly Reading[];
+  readonly redisKeys: number;
+  readonly redisBytes: number;
+}
+
+async function takeSample(when: string, fleet: Fleet, server: RedisProcess): Promise<Sample> {
+  const replicas = await Promise.all(fleet.living.map(({ process }) => read(process)));
+  const memory = (await server.command('INFO', 'memory')) as string;
+  return {
+    when,
+    replicas,
+    redisKeys: (await server.command('DBSIZE')) as number,
+    redisBytes: Number(/^used_memory:(\d+)/m.exec(memory)?.[1]),
+  };
 }
