@@ -1,7 +1,7 @@
 import { say } from '../support/chaos/expect-no-violations.js';
 import { numberIn, seedIn } from '../support/run-options.js';
 import { useRedis } from '../support/use-redis.js';
-import { forSeconds, runSimulation } from '../support/simulation/run-simulation.js';
+import { forSeconds, runSimulation } from '../support/simulation/campaign.js';
 import { runSteps } from '../support/simulation/schedule.js';
 import { parseShape } from '../support/simulation/shape.js';
 import { loadHelpers, simulatedScripts } from '../support/simulation/stored-key.js';

@@ -5,7 +5,7 @@ import { shrinkFailure } from '../support/simulation/campaign.js';
 import { faultyScripts } from '../support/simulation/lua-fault.js';
 import { findFault, PLANTED_FAULTS, QUICK_FAULTS } from '../support/simulation/planted-faults.js';
 import { loadHelpers } from '../support/simulation/stored-key.js';
-import { Violation } from '../support/simulation/violation.js';
+import { Violation } from '../support/simulation/snapshot.js';
 
 /** The schedules bound the search, not the time. A busy machine takes ten times as long. */
 jest.setTimeout(600_000);

@@ -1,7 +1,14 @@
-import { letThemWait } from './let-them-wait.js';
 import { type ScriptHarness, type TestReplica, useScriptHarness } from './script-harness.js';
 import type { RedisForTests } from './use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from './wake-recorder.js';
+
+/** Approves a and b, and lets c and e wait on `r1`, and d on `r2`, with the tickets 1, 3 and 2. */
+export async function letThemWait(r1: TestReplica, r2: TestReplica): Promise<void> {
+  await r1.check(['a', 'b']);
+  await r1.checkOrWait(['c']);
+  await r2.checkOrWait(['d']);
+  await r1.checkOrWait(['e']);
+}
 
 /** A key, its replicas, and what was published on its channel since they wait. */
 export interface KeyWithWaiters {

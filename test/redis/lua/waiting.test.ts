@@ -1,7 +1,7 @@
 import type { CheckBatchReply } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { letThemWait } from '../../support/let-them-wait.js';
+import { letThemWait, useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import type { DeclaredLimits } from '../../support/limits.js';
 import {
   ScriptHarness,
@@ -14,7 +14,6 @@ import {
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
-import { useKeyWithWaiters } from '../../support/use-key-with-waiters.js';
 import { useRedis } from '../../support/use-redis.js';
 import { type WakeRecorder, useWakeRecorder } from '../../support/wake-recorder.js';
 import { whileFull } from '../../support/while-full.js';

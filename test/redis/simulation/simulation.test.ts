@@ -1,13 +1,12 @@
 import { extent } from '../../support/extent.js';
 import { useRedis } from '../../support/use-redis.js';
-import { describeFailure } from '../../support/simulation/campaign.js';
+import { describeFailure, runSimulation } from '../../support/simulation/campaign.js';
 import { findFault, QUICK_FAULTS } from '../../support/simulation/planted-faults.js';
-import { runSimulation } from '../../support/simulation/run-simulation.js';
 import { runSeed, runSteps } from '../../support/simulation/schedule.js';
 import { drawShape, formatShape, parseShape } from '../../support/simulation/shape.js';
 import { shrink } from '../../support/simulation/shrink.js';
 import { loadHelpers, simulatedScripts } from '../../support/simulation/stored-key.js';
-import { Violation } from '../../support/simulation/violation.js';
+import { Violation } from '../../support/simulation/snapshot.js';
 import { Random } from '../../support/chaos/random.js';
 
 /** Not a time, so that a busy machine runs the same ones. */

@@ -1,8 +1,23 @@
 import type { HarnessFactory } from '../limiter-harness.js';
-import type { DeclaredLimits } from '../limits.js';
+import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { startWaiting } from '../watched-check.js';
-import { LIMITS, TOKENS, WINDOW } from './limits-of-tokens.js';
 import { useKey } from './use-key.js';
+
+export const WINDOW = 1000;
+export const LIMITS: DeclaredLimits = {
+  windowMillis: WINDOW,
+  maxRequests: 10,
+  maxRequestsInQueue: 5,
+};
+
+/** A limit of hits that outlasts windows of the key. */
+export const TOKENS: FurtherLimit = {
+  name: 'tokens',
+  windowMillis: 5000,
+  maximum: 100,
+  counts: 'hits',
+  keepsReleased: false,
+};
 
 const HOLD = 60_000;
 

@@ -2,7 +2,7 @@ import type { RemainingReport } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits, FurtherLimit } from '../limits.js';
 import { startWaiting } from '../watched-check.js';
-import { LIMITS, TOKENS, WINDOW } from './limits-of-tokens.js';
+import { LIMITS, TOKENS, WINDOW } from './refunds.js';
 import { useKey } from './use-key.js';
 
 const PACE: FurtherLimit = {

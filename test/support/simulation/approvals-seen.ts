@@ -4,9 +4,8 @@ import { luaNumber } from '../lua-constants.js';
 import { type StoredState, windowEnd } from '../stored-state.js';
 import type { SimulatedClient } from './client.js';
 import { claimedBy, type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
-import { isIdle, type Snapshot } from './snapshot.js';
+import { isIdle, type Snapshot, Violation } from './snapshot.js';
 import { grantedIn, requestsKnown } from './stored-requests.js';
-import { Violation } from './violation.js';
 
 /** While waiters are served, a bucket may have drained below 0 by what drains in this time. */
 const CREDIT_MILLIS = luaNumber('limits/token-bucket', 'CREDIT_MICROS') / 1000;

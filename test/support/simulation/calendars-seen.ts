@@ -9,9 +9,8 @@ import { windowLength } from '../stored-state.js';
 import { calendarNamed } from './calendars.js';
 import type { JudgedCall } from './judged-call.js';
 import type { ScriptRun } from './script-run.js';
-import type { Snapshot } from './snapshot.js';
+import { type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
-import { Violation } from './violation.js';
 
 /** The window of a limit that has a calendar. Times are milliseconds by Redis's clock. */
 interface WindowOfLimit {

@@ -1,9 +1,11 @@
 import type { Redis } from 'ioredis';
 
+import { say } from '../chaos/expect-no-violations.js';
 import { type Aim, type Outcome, runSeed, runSteps, type Scripts } from './schedule.js';
 import { formatShape } from './shape.js';
 import { shrink } from './shrink.js';
-import { Violation } from './violation.js';
+import { simulatedScripts } from './stored-key.js';
+import { Violation } from './snapshot.js';
 
 /** Schedules at a time: while Redis answers one, this process goes on with the others. */
 const AT_A_TIME = 3;
@@ -72,4 +74,28 @@ export function describeFailure(seed: number, { shape, steps, trace, violation }
 
 function ruleOf(violation: Error | undefined): string | undefined {
   return violation instanceof Violation ? violation.rule : violation?.name;
+}
+
+/**
+ * Runs the schedules of seeds in a row while `goesOn` is true for the number of started ones.
+ * @throws Error that says what was violated, by as few steps as possible
+ */
+export async function runSimulation(
+  redis: Redis,
+  seed: number,
+  goesOn: (started: number) => boolean,
+): Promise<void> {
+  const scripts = simulatedScripts();
+  const { schedules, steps, failure } = await runCampaign(redis, scripts, seed, goesOn);
+  say(`simulation: ${schedules} schedules, ${steps} steps, seed ${seed}`);
+  if (!failure) return;
+  throw new Error(
+    describeFailure(failure.seed, await shrinkFailure(redis, scripts, failure.outcome)),
+  );
+}
+
+/** As many schedules as begin within a time from now on, and at least one. */
+export function forSeconds(seconds: number): (started: number) => boolean {
+  const endsAt = performance.now() + seconds * 1000;
+  return (started) => started === 0 || performance.now() < endsAt;
 }

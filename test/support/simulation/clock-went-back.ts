@@ -2,8 +2,7 @@ import { calendarOf } from '../../../src/limiter/limits.js';
 import { KnownCalendar } from '../known-calendar.js';
 import { stepsOf } from '../stored-counts.js';
 import { idleAt, type StoredLimit } from '../stored-state.js';
-import { Violation } from './violation.js';
-import { keptMillisOf, type Snapshot } from './snapshot.js';
+import { keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 
 /** A hold as far as its length counts. */
 interface TimedHold {

@@ -2,7 +2,7 @@ import { act } from './actions.js';
 import type { SimulatedReplica } from './replica.js';
 import { SPREAD_MILLIS } from './punctuality.js';
 import { grantedIn } from './stored-requests.js';
-import { Violation } from './violation.js';
+import { Violation } from './snapshot.js';
 import type { World } from './world.js';
 
 /** Only a livelock takes this many rounds before time goes on: calls follow from calls, but only a few at one moment. */

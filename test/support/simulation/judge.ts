@@ -24,10 +24,9 @@ import { QueueOrder } from './queue-order.js';
 import { checkRecovery, checkRenewal } from './recoveries.js';
 import { ReportsSeen } from './reports-seen.js';
 import type { ScriptRun } from './script-run.js';
-import { hasLease, idsOf, isIdle, keptMillisOf, type Snapshot } from './snapshot.js';
+import { hasLease, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { headsFault, listIdOf } from './stored-lists.js';
-import { Violation } from './violation.js';
 
 /** Holds each script call against the model of the rules, and against what has been seen before. */
 export class Judge {

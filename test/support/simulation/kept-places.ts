@@ -1,9 +1,8 @@
 import type { SimulatedClient, SimulatedRequest } from './client.js';
 import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
 import { DRIFT } from './shape.js';
-import { idsOf, keptMillisOf, type StoredWaiter } from './snapshot.js';
+import { idsOf, keptMillisOf, type StoredWaiter, Violation } from './snapshot.js';
 import { grantedIn, requestsKnown } from './stored-requests.js';
-import { Violation } from './violation.js';
 import type { World } from './world.js';
 
 /** A timer rings in the first whole millisecond of the world in which it is due. */

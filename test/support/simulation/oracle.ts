@@ -31,10 +31,9 @@ import { listsOf, storedLists } from './model-lists.js';
 import { Model, type ModelRecord, type ModelWaiter, rulesInForce } from './model.js';
 import type { CheckRun, ScriptRun, WaiterRun } from './script-run.js';
 import { LIMIT_NAMES } from './shape.js';
-import { countsAt, generationsOf, isIdle, type Snapshot } from './snapshot.js';
+import { countsAt, generationsOf, isIdle, type Snapshot, Violation } from './snapshot.js';
 import { withRestoredHeads } from './stored-lists.js';
 import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
-import { Violation } from './violation.js';
 
 /** Longer than any world goes on. */
 const FOREVER = 1e12;

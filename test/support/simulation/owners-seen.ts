@@ -1,8 +1,7 @@
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
-import { countsAt } from './snapshot.js';
+import { countsAt, Violation } from './snapshot.js';
 import { memoryFault, recordsFault, requestsKnown } from './stored-requests.js';
-import { Violation } from './violation.js';
 
 /** To which of its checks each request belongs whose caller has chosen the id, over all calls. */
 export class OwnersSeen {

@@ -18,7 +18,7 @@ import { type CampaignReport, runCampaign } from './campaign.js';
 import { faultyScripts } from './lua-fault.js';
 import type { Aim, Scripts } from './schedule.js';
 import { simulatedScripts } from './stored-key.js';
-import { Violation } from './violation.js';
+import { Violation } from './snapshot.js';
 
 interface ClassOf<Instance> {
   readonly prototype: Instance;

@@ -8,12 +8,11 @@ import { luaNumber } from '../lua-constants.js';
 import { firstRoom } from './model-limits.js';
 import { Model } from './model.js';
 import type { SimulatedReplica } from './replica.js';
-import { countsAt, type Snapshot } from './snapshot.js';
+import { countsAt, type Snapshot, Violation } from './snapshot.js';
 import { nextWaiter } from './stored-lists.js';
 import { grantedIn } from './stored-requests.js';
 import { windowLength } from '../stored-state.js';
 import type { World } from './world.js';
-import { Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
 export const LONGEST_GRACE_MILLIS = 100;

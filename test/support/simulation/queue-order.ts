@@ -1,6 +1,6 @@
 import { luaNumber } from '../lua-constants.js';
 import { type JudgedCall, type JudgedWorld, withdrawnBy } from './judged-call.js';
-import { countsAt } from './snapshot.js';
+import { countsAt, Violation } from './snapshot.js';
 import { headsFault } from './stored-lists.js';
 import {
   goesBeforeNewcomer,
@@ -9,7 +9,6 @@ import {
   joinedBefore,
   joiningNow,
 } from './turn-order.js';
-import { Violation } from './violation.js';
 
 const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 

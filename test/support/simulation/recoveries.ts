@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { luaNumber } from '../lua-constants.js';
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
-import { idsOf, keptMillisOf } from './snapshot.js';
-import { Violation } from './violation.js';
+import { idsOf, keptMillisOf, Violation } from './snapshot.js';
 
 const LEASE_PART_LEFT = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
 /** What all replicas are told when Redis seems to have lost the key. */

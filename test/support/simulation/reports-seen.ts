@@ -1,6 +1,5 @@
 import type { JudgedCall, JudgedWorld } from './judged-call.js';
-import type { Snapshot } from './snapshot.js';
-import { Violation } from './violation.js';
+import { type Snapshot, Violation } from './snapshot.js';
 
 /** A report that is in force. */
 interface SeenReport {

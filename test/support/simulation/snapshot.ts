@@ -1,11 +1,23 @@
 import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { readQueue, type StoredQueue } from '../stored-queue.js';
-import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
-import { countsAsHeld, holdLengthOf, readRecords, type StoredRecords } from './stored-requests.js';
 import { optionalFields, readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
-import { Violation } from './violation.js';
+import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
+import { countsAsHeld, holdLengthOf, readRecords, type StoredRecords } from './stored-requests.js';
+
+/** Something that must hold, and did not. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+
+  /** @param rule which of the invariants, in a few words that stay the same from case to case */
+  constructor(
+    readonly rule: string,
+    detail: string,
+  ) {
+    super(`${rule}: ${detail}`);
+  }
+}
 
 /** What the snapshot script replies. */
 export interface RawSnapshot {

@@ -1,7 +1,6 @@
 import { listId } from '../stored-queue.js';
 import type { OptionalFields } from '../stored-state.js';
-import type { Snapshot, StoredWaiter } from './snapshot.js';
-import { Violation } from './violation.js';
+import { type Snapshot, type StoredWaiter, Violation } from './snapshot.js';
 
 /** The head of a lane or of a group. */
 export interface StoredHead {

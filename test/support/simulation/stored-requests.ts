@@ -1,7 +1,6 @@
 import { readRecord, type StoredRecord } from '../stored-queue.js';
 import { windowEnd } from '../stored-state.js';
-import type { Snapshot } from './snapshot.js';
-import { Violation } from './violation.js';
+import { type Snapshot, Violation } from './snapshot.js';
 
 /** What Redis has of a request whose caller has chosen its id: docs/redis.md. */
 export interface StoredRequest {

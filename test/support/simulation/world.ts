@@ -27,7 +27,7 @@ import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
 import { DRIFT, REPLICA_NAMES, type WorldShape } from './shape.js';
 import { StoredKey } from './stored-key.js';
-import { Violation } from './violation.js';
+import { Violation } from './snapshot.js';
 
 /**
  * When worlds begin, by Redis's clock: the year 2096, so that no key that a script lets expire at a controlled time
