@@ -5,6 +5,12 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'src/limiter/memory/moments.ts',
+    line: 'if (this.size <= MOST_OUTDATED + 2 * this.items.size) return;',
+    other: 'if (this.size < MOST_OUTDATED + 2 * this.items.size) return;',
+    reason: 'outdated moments are dropped one addition sooner, which nobody can tell',
+  },
+  {
     file: 'src/limiter/memory/limits/token-bucket.ts',
     line: 'if (hits > rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
     other: 'if (hits >= rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
