@@ -5,6 +5,12 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'lua/limits/fixed-window.lua',
+    line: 'self.used, self.carried = self.used + sum, self.carried + sum',
+    other: 'self.used, self.carried = self.used + sum, self.carried - sum',
+    reason: 'only whether anything was carried over is asked',
+  },
+  {
     file: 'src/limiter/memory/moments.ts',
     line: 'if (this.size <= MOST_OUTDATED + 2 * this.items.size) return;',
     other: 'if (this.size < MOST_OUTDATED + 2 * this.items.size) return;',

@@ -13,7 +13,7 @@ const GROUPS = [
   {
     of: /^lua\//,
     tests: [
-      ['test/redis/lua', 'test/unit/redis/scripts'],
+      ['test/redis/lua', 'test/redis/state-form', 'test/unit/redis/scripts'],
       ['test/redis/behaviour'],
       ['test/redis/simulation'],
     ],

@@ -168,6 +168,17 @@ describe('requests with chosen ids', () => {
     });
   });
 
+  test('a lapsed request is remembered as such for as long, and unknown then', async () => {
+    const replica = key.replica('r1', { leaseMillis: 1000 });
+    await check(replica, 'a', 1, { holdMillis: 500 });
+    for (let millis = 500; millis < 8000; millis += 1000) {
+      await key.setTime(millis);
+      await replica.check([`at ${millis}`]);
+      if (millis < 3000) expect(await records()).toEqual({ a: 'lapsed r1#1' });
+    }
+    expect(await records()).toEqual({});
+  });
+
   test('a place that is put back after a loss has its owner again', async () => {
     await fill();
     const ticket = (await check(r1, 'a', 1)) as number;

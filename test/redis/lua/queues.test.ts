@@ -44,6 +44,16 @@ describe('the list of a queue', () => {
     });
   });
 
+  test('an entry that is there twice has its turn once', async () => {
+    await r1.checkOrWait(['a', 'b']);
+    const [first = ''] = await redis.client.lrange(key.names.queue, 0, 0);
+    await redis.client.rpush(key.names.queue, first);
+    const wakes = await recordWakes(key.names.wakeChannel);
+    await r1.check(['c'], { maxRequests: 4 });
+    const told = (await wakes.take()).map((text) => JSON.parse(text) as { granted: string[] });
+    expect(told.flatMap(({ granted }) => granted)).toEqual(['a', 'b']);
+  });
+
   test('more withdrawn entries than are read at once are passed over in one call', async () => {
     await r1.checkOrWait(ids(350));
     await r1.withdraw(ids(349));
@@ -425,6 +435,15 @@ describe('queues of several lists', () => {
         { kind: 'lane', name: 'interactive', waiting: 1, oldestMillis: 0 },
       ],
     });
+  });
+
+  test('a kind of lists ends when its last waiter leaves', async () => {
+    const replica = key.replica('r1', { limits: ONE });
+    await replica.check(['first']);
+    await wait(replica, 'in a lane', INTERACTIVE);
+    await wait(replica, 'in a group', A);
+    await replica.withdraw(['in a lane']);
+    expect((await key.optionalFields()).lists).toEqual(['group']);
   });
 
   test('of many lists a look counts a few, among them all with a fiftieth of the waiters', async () => {

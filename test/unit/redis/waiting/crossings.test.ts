@@ -154,5 +154,15 @@ describe('grants that are held', () => {
       await h.store.last.answer({ putBack: ['held'], at: START + HOLD_MILLIS });
       expect(h.withdrawn).toEqual([['held']]);
     });
+
+    test('the same goes for a kept place, whose approval is confirmed before', async () => {
+      const waiter = new Waiter('a', { keepMillis: HOLD_MILLIS }, 1);
+      h.queue.ask(waiter, undefined);
+      h.ticketed('a#1', 30, WINDOW_MILLIS);
+      h.wake({ at: START, granted: ['a#r1#1'] });
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      await h.store.last.answer({ putBack: ['a#1'], at: START + HOLD_MILLIS });
+      expect(h.withdrawn).toEqual([['a#1']]);
+    });
   });
 });
