@@ -1,12 +1,55 @@
+import { pino } from 'pino';
+
+import { systemClock } from '../../../src/common/clock.js';
+import { connect, waitUntilReady } from '../../../src/redis/connections/connect.js';
+import { RedisLimiter } from '../../../src/redis/redis-limiter.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import type { RedisLimiter } from '../../../src/redis/redis-limiter.js';
-import { limiterInCluster } from '../../support/cluster-limiter.js';
 import type { ClusterNode } from '../../support/cluster-node.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { knownScripts } from '../../support/known-scripts.js';
+import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { OPERATION } from '../../support/redis-user.js';
+import { unobserved } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
+
+/** So long that a short hang of the machine does not look like an outage. */
+const TIMEOUT_MILLIS = 60_000;
+
+/** Starts a limiter in this process that keeps its state in a Redis Cluster. Calls of one tick are sent together. */
+async function limiterInCluster(
+  cluster: RedisCluster,
+  limits: DeclaredLimits,
+): Promise<RedisLimiter> {
+  const logger = pino({ level: 'silent' });
+  const connections = connect(
+    {
+      mode: 'cluster',
+      urls: cluster.settings.REDIS_URL.split(','),
+      database: 0,
+      timeoutMillis: TIMEOUT_MILLIS,
+      name: 'test',
+    },
+    logger,
+  );
+  await waitUntilReady(connections, TIMEOUT_MILLIS);
+  return new RedisLimiter({
+    connections,
+    rulesLoadedAt: () => 0,
+    limitsOf: () => keyLimits(limits),
+    keyPrefix: 'sluice:',
+    replicaId: 'replica',
+    leaseMillis: 5_000,
+    database: 0,
+    timeoutMillis: TIMEOUT_MILLIS,
+    maxWaiters: Infinity,
+    maxIdsPerKey: 1_000_000,
+    maxHoldsPerKey: 100,
+    clock: systemClock,
+    logger,
+    observer: unobserved,
+  });
+}
 
 const naming = new KeyNaming('sluice:');
 const stateOf = (key: string): string => naming.namesOf(key).state;

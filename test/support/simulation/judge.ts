@@ -6,6 +6,7 @@ import { calendarOf } from '../../../src/limiter/limits.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { decodeStatuses } from '../../../src/redis/scripts/looks-codec.js';
 import { KnownCalendar, textOfCalendar } from '../known-calendar.js';
+import { luaNumber } from '../lua-constants.js';
 import { ApprovalsSeen } from './approvals-seen.js';
 import { checkDays, checkStale } from './calendars-seen.js';
 import type { SimulatedRequest } from './client.js';
@@ -21,8 +22,6 @@ import { KeptPlacesSeen } from './kept-places.js';
 import { judgeByModel } from './oracle.js';
 import { OwnersSeen } from './owners-seen.js';
 import { QueueOrder } from './queue-order.js';
-import { checkRecovery, checkRenewal } from './recoveries.js';
-import { ReportsSeen } from './reports-seen.js';
 import type { ScriptRun } from './script-run.js';
 import { hasLease, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
@@ -271,4 +270,96 @@ function withSaidCalendars(stored: Snapshot, { batches, rules }: ScriptRun): Sna
     limit.algorithm ? { ...limit, algorithm: asSaid(limit.algorithm) } : limit,
   );
   return { ...stored, state: { ...state, algorithm: asSaid(state.algorithm), further } };
+}
+
+/** A report that is in force. */
+interface SeenReport {
+  /** When it ends, by Redis's clock and by the world's time. */
+  readonly until: number;
+  readonly endsAt: number;
+  /** How long it lasts. */
+  readonly millis: number;
+}
+
+/** The reports of vendors over all calls. Also after Redis's clock has gone back, none lasts longer than it said. */
+class ReportsSeen {
+  /** By the names of the limits. */
+  #inForce = new Map<string, SeenReport>();
+
+  constructor(private readonly world: JudgedWorld) {}
+
+  judge({ run: { script, now }, after }: JudgedCall): void {
+    const before = this.#inForce;
+    this.#inForce = new Map();
+    for (const [name, until] of endsIn(after)) {
+      const seen = before.get(name);
+      const isNew = script === 'remaining' && seen?.until !== until;
+      const millis = until - now;
+      if (isNew || !seen) {
+        this.#inForce.set(name, { until, endsAt: this.world.now + millis, millis });
+        continue;
+      }
+      const least = seen.endsAt - this.world.now;
+      if (millis < least || millis > seen.millis) {
+        const detail = `${millis} ms of ${name}, not ${least} to ${seen.millis}`;
+        throw new Violation('a report lasts as long as it says', detail);
+      }
+      this.#inForce.set(name, { ...seen, until });
+    }
+  }
+}
+
+function endsIn({ state }: Snapshot): (readonly [string, number])[] {
+  const limits = state ? [{ ...state, name: 'own' }, ...state.further] : [];
+  return limits.flatMap(({ name, report }) => (report ? [[name, report.until] as const] : []));
+}
+
+const LEASE_PART_LEFT = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
+/** What all replicas are told when Redis seems to have lost the key. */
+const MEMORY_LOST = '{"memoryLost":true}';
+
+/**
+ * Where Redis is always there and has lost nothing, nobody waits for others to come back.
+ * @param steppedAt when Redis's clock went back last, by the world's time
+ * @param rememberedUntil until when an approval is remembered of a window that ends then
+ */
+function checkRecovery(
+  { run: { replica, lowestTicket, now }, stored, after: { state }, messages }: JudgedCall,
+  world: JudgedWorld,
+  steppedAt: number,
+  rememberedUntil: (windowEnd: number) => number,
+): void {
+  if (world.hasLostMemory) return;
+  const granted = world.requestOfTicket(lowestTicket);
+  const isRemembered =
+    granted?.approval?.isForgotten === false && now < rememberedUntil(granted.approval.windowEnd);
+  if (messages.includes(MEMORY_LOST) && isRemembered) {
+    throw new Violation('an approval is not taken for a loss', `${granted.id} was approved`);
+  }
+  const begins = (state?.recoveryUntil ?? 0) > 0 && (stored.state?.recoveryUntil ?? 0) === 0;
+  // For a lease after a step of the clock no caller can know that Redis was up before.
+  if (world.now < steppedAt + world.shape.leaseMillis) return;
+  if (begins && world.isPunctual(replica)) {
+    throw new Violation('a key recovers after a loss only', `${replica} begins a recovery`);
+  }
+}
+
+/**
+ * A renewal changes the caller's leases only, and not if Redis may have been down: a recovery comes first.
+ * @returns whether the leases are renewed
+ */
+function checkRenewal({ run, stored, after }: JudgedCall, leaseMillis: number): boolean {
+  const { replica, now } = run;
+  if (isDeepStrictEqual(after.leases, stored.leases)) return false;
+  // A replica does not look for kept places if it knows of none: one may be of a check that has failed.
+  const ids = idsOf(stored, replica).filter((id) => after.leases[id] !== stored.leases[id]);
+  const renewed = ids.map((id) => [id, now + leaseMillis + keptMillisOf(id)] as const);
+  if (!isDeepStrictEqual(after.leases, { ...stored.leases, ...Object.fromEntries(renewed) })) {
+    throw new Violation('a renewal renews the leases of one', JSON.stringify(after.leases));
+  }
+  const was = Math.min(...ids.map((id) => stored.leases[id]! - keptMillisOf(id)));
+  if (was - LEASE_PART_LEFT * leaseMillis < now) {
+    throw new Violation('a recovery comes before a renewal', `${replica} was silent`);
+  }
+  return true;
 }

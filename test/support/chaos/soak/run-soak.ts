@@ -14,7 +14,7 @@ import { Load } from '../load.js';
 import { Random } from '../random.js';
 import { read, READABLE, type Reading } from '../replica-reading.js';
 import { Standstills } from '../standstills.js';
-import { startStandalone } from '../topologies/standalone.js';
+import { startStandalone } from '../topologies/start-topology.js';
 import type { Topology } from '../topologies/topology.js';
 import { within } from '../within.js';
 
