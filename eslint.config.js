@@ -191,6 +191,22 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['src/**/*.ts'],
+    ignores: [
+      ...['src/limiter/kinds/**', 'src/limiter/memory/limits/**'],
+      ...['src/rules/algorithm-fields.ts', 'src/config/settings.ts'],
+    ],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'Literal[value=/^(?:fixed_window|sliding_window|token_bucket)$/]',
+          message: 'ask for a fact of its kind: kindOf in src/limiter/kinds/kinds.ts',
+        },
+      ],
+    },
+  },
   { files: ['src/main.ts'], rules: { 'no-console': 'off' } },
   {
     files: ['**/*.js', '**/*.mjs'],

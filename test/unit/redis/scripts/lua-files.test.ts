@@ -99,6 +99,13 @@ describe('the files of lua', () => {
         expect(variable).toBe(variableOf(fragment));
     });
 
+    // The kinds themselves, and what reads the rules.
+    if (!/^limits\/|^lib\/limits-text$/.test(file)) {
+      test('asks a limit for the facts of its kind', () => {
+        expect(textOf(file)).not.toMatch(/'(?:fixed_window|calendar|sliding_window|token_bucket)'/);
+      });
+    }
+
     test('gives no name two meanings', () => {
       expect(hiding.map(({ name, line }) => `${name} in line ${line}`)).toEqual([]);
     });
