@@ -5,6 +5,18 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'src/limiter/memory/uuid.ts',
+    line: 'const VALUES = new Int8Array(0x10000).fill(-1);',
+    other: 'const VALUES = new Int8Array(0x10000).fill(-2);',
+    reason: 'whatever a negative value is put together with is negative',
+  },
+  {
+    file: 'lua/lib/holds.lua',
+    line: "key_limits.ask_all(state, 'amend', keys, state, id, hits, true)",
+    other: "key_limits.ask_all(state, 'amend', keys, state, id, hits, false)",
+    reason: 'a limit in which held approvals count as such has no ids of them',
+  },
+  {
     file: 'lua/limits/fixed-window.lua',
     line: 'self.used, self.carried = self.used + sum, self.carried + sum',
     other: 'self.used, self.carried = self.used + sum, self.carried - sum',
@@ -20,7 +32,8 @@ export const EQUIVALENT = [
     file: 'src/limiter/memory/limits/token-bucket.ts',
     line: 'if (hits > rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
     other: 'if (hits >= rise) this.#highMaximum = Math.max(this.#highMaximum, knownMaximum);',
-    reason: 'all hits fit, and a level so low that more than the maximum fit has no excess above it',
+    reason:
+      'all hits fit, and a level so low that more than the maximum fit has no excess above it',
   },
   {
     file: 'lua/queue/turn-walk.lua',

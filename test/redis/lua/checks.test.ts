@@ -249,6 +249,25 @@ describe('checks of several keys in one call', () => {
     expect(await approvedIn(naming.namesOf('b'))).toEqual(['3']);
   });
 
+  test.each([[false], [true]])(
+    'names in several slots are looked for before anything is written, with a full memory: %s',
+    async (mayBeFull) => {
+      const { text } = loadScript('check');
+      const caller = { ...SCRIPT_CALLER, limitsOf: () => keyLimits(LIMITS) };
+      const looks = async (hasSeveralSlots: boolean): Promise<number> => {
+        naming = new KeyNaming(`${uniqueKey()}:`);
+        const batches = [batch('a', ['1', '2']), batch('b', ['3'])];
+        const circumstances = { isSentAgain: false, mayBeFull, hasSeveralSlots, time: 0 };
+        const { keys, args } = encodeChecks(caller, batches, circumstances);
+        await redis.client.config('RESETSTAT');
+        await redis.client.eval(text, keys.length, ...keys, ...args);
+        const stats = await redis.client.info('commandstats');
+        return Number(/cmdstat_exists:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+      };
+      expect((await looks(true)) - (await looks(false))).toBe(2);
+    },
+  );
+
   const approvedIn = async ({ requests }: KeyNames): Promise<string[]> =>
     (await redis.client.smembers(requests)).sort();
 

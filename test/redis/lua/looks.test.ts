@@ -317,6 +317,22 @@ describe('a peek', () => {
     await key.setTime(DAY);
     expect(await peek(replica)).toBe('approved');
   });
+
+  test('a peek months after the last check knows the month that has begun', async () => {
+    const DAY = 24 * 3_600_000;
+    await key.begin(Date.UTC(new Date().getUTCFullYear() + 1, 5, 1));
+    const algorithm = {
+      name: 'fixed_window',
+      calendar: new ZonedCalendar('month', 'UTC'),
+    } as const;
+    const replica = key.replica('r1', {
+      limits: { algorithm, windowMillis: 31 * DAY, maxRequests: 0 },
+    });
+    await replica.check(['a']);
+    // The middle of September.
+    await key.setTime(106 * DAY);
+    expect(await peek(replica)).toBe(`turn in ${16 * DAY} ms`);
+  });
 });
 
 describe('the status of a request', () => {
