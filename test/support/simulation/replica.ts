@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import type { Clock } from '../../../src/common/clock.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
 import type {
   Amended,
@@ -13,7 +14,7 @@ import type {
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
 import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
-import { BEAT } from '../../../src/redis/caller-history.js';
+import { BEAT, CONTACT_GAP } from '../../../src/redis/caller-history.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -25,12 +26,74 @@ import type { WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
 import { type DeclaredLimits, keyLimits } from '../limits.js';
 import { unobserved } from '../unguarded.js';
 import { Connection } from './connection.js';
-import { DriftingClock } from './drifting-clock.js';
-import { KnownHistory } from './known-history.js';
 import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
 import type { Scripts as ScriptTexts } from './schedule.js';
 import type { WorldShape } from './shape.js';
+
+interface Timer {
+  readonly dueAt: number;
+  readonly callback: () => void;
+}
+
+/** A replica's clock, a little faster or slower than the world's clock. Its timers ring when they are told to. */
+class DriftingClock implements Clock {
+  readonly #timers = new Set<Timer>();
+
+  /**
+   * @param worldNow milliseconds since the world began
+   * @param drift by how many thousandths it is faster
+   */
+  constructor(
+    private readonly worldNow: () => number,
+    private readonly drift: number,
+  ) {}
+
+  now(): number {
+    return this.worldNow() * this.#rate;
+  }
+
+  after(delayMillis: number, callback: () => void): () => void {
+    const timer = { dueAt: this.now() + Math.max(0, delayMillis), callback };
+    this.#timers.add(timer);
+    return () => {
+      this.#timers.delete(timer);
+    };
+  }
+
+  /** How long `millis` milliseconds of this clock take in the world. */
+  worldMillis(millis: number): number {
+    return millis / this.#rate;
+  }
+
+  get armed(): number {
+    return this.#timers.size;
+  }
+
+  /** When the next timer is due, in whole milliseconds of the world; infinite where none is armed. */
+  get nextDueAt(): number {
+    return Math.ceil(this.worldMillis(this.#next?.dueAt ?? Infinity));
+  }
+
+  /** Rings the timer that is due longest. @returns whether there was one */
+  ring(): boolean {
+    const timer = this.#next;
+    if (!timer || this.nextDueAt > this.worldNow()) return false;
+    this.#timers.delete(timer);
+    timer.callback();
+    return true;
+  }
+
+  get #rate(): number {
+    return 1 + this.drift / 1000;
+  }
+
+  get #next(): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of this.#timers) if (!next || timer.dueAt < next.dueAt) next = timer;
+    return next;
+  }
+}
 
 /** Short texts that a replica loads as its scripts, and the real scripts, which Redis gets. */
 export interface StandIns {
@@ -324,5 +387,54 @@ class KnownTime {
     }
     const { time, at } = this.#heard;
     return Math.floor(time + now - at);
+  }
+}
+
+/**
+ * What a replica knows of the time before its calls, without the timers by which the product learns it: it is heard as
+ * long as Redis is there and the replica does not stand still. Times are by Redis's clock.
+ */
+class KnownHistory {
+  /** Since when it has its rules. */
+  loadedAt: number;
+  #since: number;
+  /** Since when nothing is heard. */
+  #lostAt: number | undefined;
+
+  constructor(
+    private readonly redisNow: () => number,
+    private readonly leaseMillis: number,
+  ) {
+    this.loadedAt = redisNow();
+    this.#since = redisNow();
+  }
+
+  /** Whether Redis answers now. */
+  get isHeard(): boolean {
+    return this.#lostAt === undefined;
+  }
+
+  lost(): void {
+    this.#lostAt ??= this.redisNow();
+  }
+
+  regained(): void {
+    const now = this.redisNow();
+    const silent = now - (this.#lostAt ?? now);
+    if (silent < 0 || silent >= CONTACT_GAP * this.leaseMillis) this.#since = now;
+    this.#lostAt = undefined;
+  }
+
+  /** Redis's clock has gone back. Its next time is heard at once if any is, and earlier ones show nothing any more. */
+  clockWentBack(millis: number): void {
+    this.loadedAt -= millis;
+    if (this.#lostAt === undefined) this.#since = this.redisNow();
+  }
+
+  /** As a call has it. */
+  get text(): string {
+    const lastBeat = this.redisNow() - Math.floor(BEAT * this.leaseMillis);
+    const until = this.#lostAt ?? Math.max(this.#since, lastBeat);
+    return `${this.loadedAt}:${this.#since}:${until}`;
   }
 }
