@@ -1,27 +1,30 @@
 import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
 import { type Limit, ownLimit } from '../../../src/limiter/limits.js';
-import { furtherLimit } from '../limits.js';
 import { type AmendOutcome, Approvals } from '../../../src/limiter/memory/approvals.js';
-import { Instance } from '../../../src/limiter/memory/instance.js';
 import type {
   InstanceDecision,
   RecordDecision,
 } from '../../../src/limiter/memory/instance-decision.js';
-import { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
-import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
-import type { RequestState } from '../../../src/limiter/request.js';
-import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
+import { Instance } from '../../../src/limiter/memory/instance.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/keys.js';
+import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
+import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-limit.js';
+import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
+import { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
+import type { RequestState } from '../../../src/limiter/request.js';
+import { furtherLimit } from '../limits.js';
+import type { StoredReport } from '../stored-counts.js';
+import { listOf } from '../stored-queue.js';
+import { reportsOf, type StoredState } from '../stored-state.js';
 import { idOf, numberOf, uuidOf } from './model-ids.js';
-import { restoreApprovals } from './model-approvals.js';
 import { restoreLimits } from './model-limits.js';
 import { restoreLists } from './model-lists.js';
 import { KEY } from './replica.js';
 import type { CheckBatchRun, CheckRun, Claimed, WaiterRun } from './script-run.js';
 import type { Snapshot } from './snapshot.js';
 import type { StoredRequest } from './stored-requests.js';
-import type { StoredState } from '../stored-state.js';
 
 /** A check that waits for as long as it takes. */
 const WAITS = { canWait: true, noPlace: false, maxWaitMillis: Infinity } as const;
@@ -317,4 +320,81 @@ function withoutBounds({ algorithm, ...limit }: Limit): Limit {
 
 function asLimits([own, ...further]: readonly Limit[]): KeyLimits['limits'] {
   return [own!, ...further];
+}
+
+const OTHER = uuidOf('?');
+
+/**
+ * Gives a key of the embedded limiter the approvals that Redis has stored, but for those in limits that are no fixed
+ * windows: `restoreLimits` gives it these.
+ * @param approvals of a key with its own limit, of which there are none
+ * @param further limits, whose maxima are more than approvals take
+ */
+function restoreApprovals(
+  approvals: Approvals,
+  stored: Snapshot & { readonly state: StoredState },
+  further: readonly Limit[],
+): void {
+  const { state } = stored;
+  if (state.released > 0) {
+    approvals.add(state.released, OTHER, {});
+    approvals.release(state.released, OTHER, true);
+  }
+  const [ofOwn, ...ofFurther] = reportsOf(state);
+  restoreReport(approvals.own, ofOwn);
+  for (const [i, { start }] of state.further.entries()) {
+    approvals.takeFurther(start, further.slice(0, i + 1));
+    // Before the next limit, which may have begun when this window would have ended without the report.
+    restoreReport(approvals.limits[i + 1]!, ofFurther[i]);
+  }
+  restoreHolds(approvals, stored);
+  const used = [state.approved, ...state.further.map(({ taken }) => taken)];
+  const counts = [state.stored, ...state.further.map((limit) => limit.stored)];
+  for (const [i, limit] of approvals.limits.entries()) {
+    if (counts[i]) continue;
+    const ids = i === 0 ? stored.requests : stored.limits.get(state.further[i - 1]!.name);
+    for (const [id, hits] of ids ?? []) {
+      // One with no hits was corrected.
+      limit.take(uuidOf(id), 1, false);
+      limit.reserve(uuidOf(id), hits);
+      limit.amend(uuidOf(id), hits);
+    }
+    if (limit.used > used[i]!) limit.refund(limit.used - used[i]!);
+    // Approvals of which Redis does not know the ids, as of a key that was restored.
+    for (let n = 0; limit.used < used[i]!; n += 1) {
+      limit.take(uuidOf(`?${n}`), used[i]! - limit.used, false);
+    }
+  }
+}
+
+/** @param limit of which nothing counts */
+function restoreReport(limit: CountedLimit, report: StoredReport | undefined): void {
+  if (!report || !(limit instanceof FixedWindow)) return;
+  const { surplus, floor, until } = report;
+  // Meanwhile, as much counts as leaves the surplus missing from the floor.
+  limit.carry(floor - surplus);
+  limit.report(0, { remaining: limit.maximum - floor, resetMillis: until });
+  limit.carry(surplus - floor);
+}
+
+/** Also of approvals that have lapsed, whose waiters are put back. */
+function restoreHolds(approvals: Approvals, { state, holds, records }: Snapshot): void {
+  const hold = (id: string, now: number, hits: number, millis: number, list?: QueueList): void => {
+    const record = records.get(idOf(id));
+    if (record?.state === 'unclaimed') {
+      const { holdMillis } = record;
+      approvals.addWaiter(now, { requestId: id, hits, holdMillis, list, keepMillis: millis });
+    } else {
+      approvals.add(now, id, { hits, holdMillis: millis, list });
+    }
+    for (const limit of approvals.limits) limit.giveBack(id, true);
+  };
+  for (const [id, { lapsesAt, millis, hits, lane }] of holds) {
+    const list = lane === undefined ? undefined : listOf(`lane:${lane}`, 0);
+    hold(uuidOf(id), lapsesAt - millis, hits, millis, list);
+  }
+  if (!state?.holds || holds.size === 0) return;
+  // The first of them may have been released, which leaves the time of the first lapse as it was.
+  hold(OTHER, state.holds.firstLapse - 1, 1, 1);
+  approvals.holds?.release(OTHER);
 }
