@@ -5,6 +5,12 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'lua/check.lua',
+    line: "return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') > most",
+    other: "return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') >= most",
+    reason: 'a byte more or less of all memory',
+  },
+  {
     file: 'src/limiter/memory/uuid.ts',
     line: 'const VALUES = new Int8Array(0x10000).fill(-1);',
     other: 'const VALUES = new Int8Array(0x10000).fill(-2);',

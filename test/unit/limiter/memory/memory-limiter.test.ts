@@ -264,6 +264,7 @@ describe('the embedded limiter', () => {
       limiter = new MemoryLimiter(policies, clock, { maxBytes: MAX_BYTES });
       for (let round = 0; round < 100; round += 1) {
         await approve('a');
+        await limiter.check({ key: 'a', canWait: false, holdMillis: 1 });
         await clock.advance(5);
       }
       expect(await limiter.ping()).toBe('ok');
