@@ -18,7 +18,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
-const REPLACE_DNS = new URL('replace-dns.mjs', import.meta.url);
+const REPLACE_DNS = new URL('../../support/replace-dns.mjs', import.meta.url);
 
 /** The DNS of replicas, under a test's control. */
 class ReplicaDns {

@@ -18,7 +18,9 @@ import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
-const PROGRAM = fileURLToPath(new URL('work-with-permit.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(
+  new URL('../../support/client/work-with-permit.mjs', import.meta.url),
+);
 
 /** A process whose work has a permit of a key, with a maximum of one and a hold of 1000 ms. */
 export interface Worker {
