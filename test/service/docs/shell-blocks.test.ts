@@ -23,7 +23,7 @@ test('each service of a page has a port, and its page waits until it serves or h
   expect(starts.length).toBeGreaterThan(10);
   for (const { settings, wait, log } of starts) {
     expect(settings).toMatch(/^PORT=(\d+|\$port) /);
-    expect(wait).toBe(`until sleep 0.2; grep -q '"serving"' ${log}; do kill -0 $! || break; done`);
+    expect(wait).toBe(`until sleep 0.2; grep -qs '"serving"' ${log}; do kill -0 $! || break; done`);
   }
 });
 
