@@ -65,7 +65,7 @@ local function run(KEYS, ARGV)
   local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
   local hits, list = request.hits, request.list
   reads.begin()
-  in_force.require_current(call)
+  in_force.require_current_calendars(call)
   local state, tally = snapshot.at(keys, call.now_us, call)
   if not state then
     state, tally = begin(keys, call)

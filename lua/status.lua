@@ -130,7 +130,7 @@ local function run(KEYS, ARGV)
   local call, keys = calls.read(ARGV), key_names.read(KEYS, 1)
   local ids = { unpack(ARGV, calls.FIRST_OWN) }
   reads.begin()
-  in_force.require_current(call)
+  in_force.require_current_calendars(call)
   local state, tally = snapshot.at(keys, call.now_us, call)
   -- An idle key still remembers requests.
   local known = state or stored.read(keys.state)

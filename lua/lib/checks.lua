@@ -254,7 +254,7 @@ local function describe_limits(state, call, has_place, places, lapsed)
   })
 end
 
--- Decides a batch that check.lua has read, and returns its reply. `values`: of its key, from `state_values.read`.
+-- Decides a batch that check.lua has read, and returns its reply. `values`: of its key, from `key_names.read_values`.
 function checks.decide(call, batch, values)
   local said = batch.special and cjson.decode(batch.special) or NOTHING
   local waiting = said.waiting

@@ -54,7 +54,7 @@ function in_force.may_change(keys, state, call)
       since, state.limits_changed_at = call.now_ms, call.now_ms
     end
   end
-  return recovery.read(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
+  return recovery.read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end
 
 -- The caller's rules if they come into force with the next window, else nil.
@@ -216,7 +216,7 @@ end
 
 -- Fails the call before it has changed anything, with Redis's time in ms since 1970, if that is in no window that the caller
 -- brings. The caller is to call again, with the windows for that time.
-function in_force.require_current(call)
+function in_force.require_current_calendars(call)
   for _, windows in pairs(call.rules.calendars) do
     if call.now_ms < windows.start or call.now_ms >= windows.next_ends then
       error(string.format('STALE %.0f', call.now_ms), 0)

@@ -161,7 +161,7 @@ end
 -- of its waiter's approval yet that Redis has not lost the key. `asked`: by calls that may bring owners or lists to the
 -- key; nil for others.
 function instance.open(keys, call, state, asked)
-  in_force.require_current(call)
+  in_force.require_current_calendars(call)
   if asked and asked.has_owners or state and state.named > 0 then
     requests.require_names(keys)
   end

@@ -1,4 +1,4 @@
--- The names of one instance, in the order in which all scripts that change it get them.
+-- The names of one instance, in the order in which all scripts that change it get them, and the values under the first.
 
 local key_names = {}
 

@@ -59,7 +59,7 @@ local function approve(keys, state, call, batch, text)
   return granted
 end
 
--- The same as `decide` of lib/plain-checks, for these limits. `values`: from `state_values.read_all`.
+-- The same as `decide` of lib/plain-checks, for these limits. `values`: from `key_names.read_all_values`.
 function plain_checks_in_period.decide(call, batch, values)
   local declared, state_key = batch.rules.own, batch.names[batch.first_key]
   local text = values[7]

@@ -69,7 +69,7 @@ local function decide_in_new_window(call, batch, size, own, start, values)
   return window.micros_to_end(start, own.window, call.now_us), granted, granted
 end
 
--- Decides the plain checks of a batch. `values`: of its key, from `state_values.read`.
+-- Decides the plain checks of a batch. `values`: of its key, from `key_names.read_values`.
 -- Returns the microseconds until there may be room again, what counts of the limit, and how many of the checks are approved,
 -- from the first on. Returns nil and changes nothing if a set of ids may become full, if windows share it, if the clock has
 -- gone back, if the key is idle, or if a window begins without the names for it.

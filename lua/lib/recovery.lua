@@ -34,7 +34,7 @@ local recovery = {}
 -- Less than the shortest silence of a replica that counts: a replica renews its lease when a third of it is over.
 local CONTACT_GAP = 0.5
 
-function recovery.read(call)
+function recovery.read_history(call)
   local loaded, since, until_ms = string.match(call.history, '^(%d+):(%d+):(%d+)$')
   return tonumber(loaded), tonumber(since), tonumber(until_ms)
 end
@@ -42,7 +42,7 @@ end
 -- Whether Redis was up from `time` on, or for a whole lease, in which each living replica would have renewed its own
 -- lease. Then a replica that has been silent since is dead or cut off.
 function recovery.was_up_since(call, time)
-  local _, since, until_ms = recovery.read(call)
+  local _, since, until_ms = recovery.read_history(call)
   local is_up_to_date = until_ms > call.now_ms - call.lease * CONTACT_GAP and until_ms <= call.now_ms
   return is_up_to_date and (since <= time or since <= call.now_ms - call.lease)
 end

@@ -67,8 +67,6 @@ function snapshot.describe(state, waiting, now_ms)
   }
 end
 
--- Serves the queue of a key that is only looked at (lib/snapshot), in the state and nowhere else.
-
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
   local held_before = {}
@@ -103,8 +101,9 @@ local function take_heads(state, call, tally, served)
   return approved, stopped, is_over and #stopped > 0
 end
 
--- Serves the queue in the state, as lib/serving would for a check. Returns how many still wait, and what it has done: how many it
--- has served by their lists, where its walk over the waiters is, the waiters that the walk has stopped, and what is left of the limits.
+-- Serves the queue in the state and nowhere else, as lib/serving would for a check. Returns how many still wait, and what it has
+-- done: how many it has served by their lists, where its walk over the waiters is, the waiters that the walk has stopped, and what
+-- is left of the limits.
 function snapshot.serve(keys, state, call, tally)
   local served = { by_list = {}, stops = {} }
   recovery.begin_if_redis_was_down(state, tally, call)

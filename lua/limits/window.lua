@@ -31,7 +31,7 @@ function window.begun_ago(length, millis_left)
 end
 
 -- Whether the window that begins at `start` goes on. One that begins in the future is from before the clock went back:
--- `clock_step.begin_by_now`.
+-- `recovery.begin_by_now`.
 function window.is_current(start, length, now_ms)
   local age = now_ms - start
   return age >= 0 and age < length

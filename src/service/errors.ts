@@ -1,6 +1,6 @@
 /** One error of the service, and how each way in answers it. */
 interface ErrorRow {
-  /** Over HTTP, and in the log of all ways in. See `kindOf`. */
+  /** Over HTTP, and in the log of all ways in. See `errorKindOf`. */
   readonly status: number;
   /** The status of gRPC, by its name, if it is not the one of `BY_HTTP_STATUS` in src/grpc/call-log.ts. */
   readonly grpc?: 'ABORTED';
@@ -330,7 +330,7 @@ export function errorRow(code: ErrorCode): ErrorRow {
 }
 
 /** `deny`: the limit is reached. `reject`: the request is invalid or not allowed. `fail`: Sluice can not serve it now. */
-export function kindOf(code: ErrorCode): 'deny' | 'reject' | 'fail' {
+export function errorKindOf(code: ErrorCode): 'deny' | 'reject' | 'fail' {
   const { status } = ERRORS[code];
   if (status === 429) return 'deny';
   return status < 500 ? 'reject' : 'fail';

@@ -9,7 +9,7 @@ import {
   ServiceError,
   serviceError,
   ERRORS,
-  kindOf,
+  errorKindOf,
 } from '../../service/errors.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
 import { BROWSER_HEADERS, type Headers, JSON_TYPE, send, sendJson } from './reply.js';
@@ -65,7 +65,7 @@ function typeOf(
   code: ErrorCode,
   status: number,
 ): { readonly type: string; readonly title: string } {
-  const kind = kindOf(code);
+  const kind = errorKindOf(code);
   if (kind === 'deny' || (kind === 'fail' && status === 503)) return PROBLEMS[kind];
   return { type: 'about:blank', title: STATUS_CODES[status] ?? '' };
 }

@@ -36,12 +36,11 @@ export function describeAlgorithm(algorithm: NamedAlgorithm): string {
   return kindOf(algorithm).describe(algorithm);
 }
 
-/** The algorithm that the store has by this name and parameter. @param name undefined for the one without a name */
-export function algorithmOfStored(name: string | undefined, parameter = ''): NamedAlgorithm {
-  if (name === undefined || name === '') return DEFAULT_ALGORITHM;
-  for (const { ofStored } of Object.values(KINDS)) {
-    const decode = ofStored[name] as ((parameter: string) => NamedAlgorithm) | undefined;
-    if (decode) return decode(parameter);
-  }
-  throw new Error(`no algorithm of the store: ${name}`);
+const BY_STORED_NAME = new Map<string, (parameter: string) => NamedAlgorithm>(
+  Object.values(KINDS).flatMap(({ ofStored }) => Object.entries(ofStored)),
+);
+
+/** The algorithm that the store has by this name and parameter; the default one without a known name. */
+export function algorithmOfStored(name = '', parameter = ''): NamedAlgorithm {
+  return BY_STORED_NAME.get(name)?.(parameter) ?? DEFAULT_ALGORITHM;
 }

@@ -154,10 +154,11 @@ export class CheckCalls {
     isWanted: () => boolean,
   ): Promise<Reply[]> {
     const { client, script, settings } = this.parts;
-    const replies: Reply[] = [];
-    const neededAllNames = new Set<number>();
+    // A batch that is sent again for all its names is marked so until it has its reply.
+    const replies: (Reply | typeof NEEDS_ALL_NAMES)[] = [];
     let sent = batches;
-    let indexes = [...batches.keys()];
+    /** Where those that are sent again stand in `batches`. */
+    let indexes: readonly number[] = [];
     let time = settings.timeOf(batches[0]?.names.state ?? '');
     for (;;) {
       const mayBeFull = this.#mayBeFull(batches);
@@ -187,18 +188,18 @@ export class CheckCalls {
       time = decoded.map(timeOfStaleCall).find((said) => said !== undefined) ?? time;
       const again: number[] = [];
       for (const [i, each] of round.entries()) {
-        const index = indexes[i] ?? 0;
+        const index = indexes[i] ?? i;
+        const isMarked = replies[index] === NEEDS_ALL_NAMES;
         if (each === NEEDS_ALL_NAMES) {
-          neededAllNames.add(index);
+          replies[index] = each;
           again.push(index);
         } else if (isStale(each) || (each instanceof StoreFullError && !mayBeFull)) {
           again.push(index);
-        } else {
-          const isMarked = neededAllNames.has(index) && each !== MOVED && !(each instanceof Error);
-          replies[index] = isMarked ? { ...each, neededAllNames: true } : each;
-        }
+        } else if (isMarked && each !== MOVED && !(each instanceof Error)) {
+          replies[index] = { ...each, neededAllNames: true };
+        } else replies[index] = each;
       }
-      if (again.length === 0) return replies;
+      if (again.length === 0) return replies as Reply[];
       indexes = again;
       sent = batches
         .filter((_, i) => again.includes(i))

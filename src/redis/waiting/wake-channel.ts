@@ -5,7 +5,7 @@ import { parsedMessage } from '../../common/schemas.js';
 import { claimHere, endedHere, type EndedWait } from '../scripts/requests-codec.js';
 import type { Connections } from '../connections/connections.js';
 
-/** The message of `news.publish` in `lua/lib/instance.lua`. */
+/** The message of `publish_wake` in `lua/lib/instance.lua`. */
 const wakeSchema = z
   .object({
     /** When the waiters were approved, by Redis's clock. */

@@ -2,7 +2,7 @@ import type { Amended, Amendment, Limiter, RequestTrace } from '../../limiter/li
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
 import type { Access } from '../callers/access.js';
-import { kindOf } from '../errors.js';
+import { errorKindOf } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
 import type { DecideCheck } from './decide-check.js';
@@ -147,5 +147,5 @@ function startOf({ bulkSpan, startedAt }: RequestContext): number {
 
 function fail(span: Pick<CallSpan, 'failed'>, error: unknown): void {
   const { code } = serviceErrorFor(error);
-  span.failed(code, kindOf(code) === 'fail');
+  span.failed(code, errorKindOf(code) === 'fail');
 }

@@ -415,34 +415,38 @@ class Comparison {
     }
   }
 
+  /** Makes changes, and serves the queue after the last of them. */
+  #beforeServing<Result>(change: () => Result): Result {
+    const { instance } = this.#model;
+    instance.pause(this.#now, FOREVER);
+    const result = change();
+    instance.pause(this.#now, this.#closedMillis);
+    return result;
+  }
+
   /** Later checks without kept places get approvals that were kept for earlier ones before anybody is served. */
   #claimForLater(): void {
     const claimed = [...this.#later].filter(([id, { keepMillis }]) => {
       return this.#known.get(id)?.is === 'granted' && keepMillis === undefined;
     });
     if (claimed.length === 0) return;
-    const { instance } = this.#model;
-    instance.pause(this.#now, FOREVER);
-    for (const [id, { owner }] of claimed) this.#model.claim(this.#now, { id, owner });
-    instance.pause(this.#now, this.#closedMillis);
+    this.#beforeServing(() => {
+      for (const [id, { owner }] of claimed) this.#model.claim(this.#now, { id, owner });
+    });
   }
 
   /** All of them leave before anybody is served. */
   #withdraw(): void {
-    const { instance } = this.#model;
-    instance.pause(this.#now, FOREVER);
-    for (const claimed of this.call.run.withdrawals) this.#model.withdraw(this.#now, claimed);
-    instance.pause(this.#now, this.#closedMillis);
+    this.#beforeServing(() => {
+      for (const claimed of this.call.run.withdrawals) this.#model.withdraw(this.#now, claimed);
+    });
   }
 
   /** All of them get their approvals before anybody is served. */
   #confirm({ mayBeTold: told, microsToRoom, used }: ConfirmSaid): void {
-    const { instance } = this.#model;
-    instance.pause(this.#now, FOREVER);
-    const mayBeTold = this.call.run.confirmations.map((claim) =>
-      this.#model.claim(this.#now, claim),
+    const mayBeTold = this.#beforeServing(() =>
+      this.call.run.confirmations.map((claim) => this.#model.claim(this.#now, claim)),
     );
-    instance.pause(this.#now, this.#closedMillis);
     same('a caller is told of an approval that is its own', told, mayBeTold);
     this.#compareQuota(microsToRoom, used);
   }

@@ -250,7 +250,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
     {
       name: 'a call goes by days that are over',
       aim: { shape: { algorithm: SHORT_DAYS } },
-      lua: 'lib/in-force.require_current',
+      lua: 'lib/in-force.require_current_calendars',
       body: '',
     },
     {
