@@ -186,6 +186,8 @@ async function run(
         break;
       case 'withdraw':
         await replica.withdraw(step.requestIds.map(own));
+        // A replica withdraws what it has asked for, so a check that comes now is on its way for longer.
+        for (const id of step.requestIds) checked.add(own(id));
         break;
       case 'settle': {
         // Lowest ticket first, as replicas ask, and no ticket is given out twice.
