@@ -10,7 +10,6 @@ import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
 import { memoryIn } from '../limiter/memory/memory-budget.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
-import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
 import { connect, waitUntilReady } from '../redis/connections/connect.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
 import { EvictionWatch } from '../redis/eviction-watch.js';
@@ -129,9 +128,7 @@ function withPolicy(
   const policy = settings.STORE_OUTAGE_POLICY;
   if (policy === 'deny') return limiter;
   const substitute =
-    policy === 'allow'
-      ? allowAll
-      : decideLocally(new MemoryLimiter(rules, systemClock, boundsOf(settings)));
+    policy === 'allow' ? undefined : new MemoryLimiter(rules, systemClock, boundsOf(settings));
   return new OutageLimiter(
     limiter,
     substitute,

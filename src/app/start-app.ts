@@ -64,7 +64,7 @@ export async function startApp(
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
   const metrics = createMetrics(
-    () => limiter.waiting,
+    () => limiter.waiting(),
     rules,
     security.auth,
     () => isReadySoon(readiness, systemClock),
@@ -100,7 +100,7 @@ export async function startApp(
       replica: replicaId,
       uptimeMillis: performance.now(),
       decisions: await metrics.decisionTotals(),
-      waiting: limiter.waiting,
+      waiting: limiter.waiting(),
       rules: rules.current.digest,
       denied: recentDenials.all(),
     }),

@@ -52,7 +52,7 @@ export async function stopInOrder(
     },
     () => Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]),
     // Requests in flight need a moment. A silent connection does not get the whole grace.
-    () => (limiter.waiting === 0 ? linger() : undefined),
+    () => (limiter.waiting() === 0 ? linger() : undefined),
     // A request that arrives now would be answered 503, and only waiters are.
     () => ports.endUnowed(),
     () => limiter.close(),
@@ -69,7 +69,7 @@ async function nobodyWaiting(
   hurry: AbortSignal | undefined,
 ): Promise<void> {
   const graceEndsAt = performance.now() + graceMillis;
-  while (limiter.waiting > 0 && performance.now() < graceEndsAt && !hurry?.aborted) {
+  while (limiter.waiting() > 0 && performance.now() < graceEndsAt && !hurry?.aborted) {
     await delay(WAITING_POLL_MILLIS);
   }
 }

@@ -319,19 +319,120 @@ export interface InstanceDetail extends InstanceState {
   readonly names: readonly StoredName[];
 }
 
-export interface ReleaseOptions {
-  /** Nobody has got the approval, so that it counts in no limit. Default: false. */
-  readonly isUnused?: boolean;
-  readonly trace?: RequestTrace | undefined;
+/** What an operation is asked of a key, and what it answers. */
+interface Operation<Asked, Answer> {
+  readonly asked: Asked & { readonly key: string; readonly trace?: RequestTrace | undefined };
+  readonly answer: Answer;
+}
+
+/** What a limiter does with a key besides checks. */
+export interface Operations {
+  /**
+   * Releases an approval that still counts, with all of its hits. The head of the queue gets them. If a request waits whose
+   * caller has chosen this id, or its approval is kept for its caller, it is withdrawn: the id is unknown afterwards.
+   * Answers false if the id is unknown, was released before, or its window has ended or its hold has lapsed.
+   */
+  release: Operation<
+    {
+      readonly requestId: string;
+      /** Nobody has got the approval, so that it counts in no limit. Default: false. */
+      readonly isUnused?: boolean;
+    },
+    boolean
+  >;
+
+  /**
+   * Gives back an approval that nobody uses, so that it counts in no limit. If the store is down, this is done later, as
+   * long as the approval counts. `claim` is of the decision, or its request id. Answers false if it is clear at once that
+   * there is none.
+   */
+  giveBack: Operation<{ readonly claim: string }, boolean>;
+
+  /**
+   * Changes an approval that still counts, and renews its hold. With fewer hits, the head of the queue gets the room. With
+   * more, the approvals may exceed the maximum: then nobody is approved until there is room again. Answers undefined where
+   * a release answers false; also if the amendment is about a hold alone, and the approval is not held.
+   */
+  amend: Operation<
+    Amendment & { readonly requestId: string },
+    Amended | RejectedAmendment | undefined
+  >;
+
+  /** Pauses a key: nobody is approved until the pause ends, and waiters keep their places. Answers for how many milliseconds. */
+  pause: Operation<
+    {
+      /** From now on; 0 ends the pause. */
+      readonly millis: number;
+      /** Whether a pause that is on may end sooner by it. Default: true. */
+      readonly canShorten?: boolean | undefined;
+    },
+    number
+  >;
+
+  /**
+   * Takes a vendor's report of how much remains of a limit. What counts of it becomes at least its maximum less what
+   * remains, until the vendor's limit resets. If that is later than the end of the window, the window ends then. A report
+   * never makes room, and a later one that leaves less replaces it.
+   */
+  reportRemaining: Operation<RemainingReport, Remaining | RejectedReport>;
+
+  /**
+   * Gives hits back without the approvals that took them, in the fixed windows of a key that count its list, by hits, and give
+   * back what is released. The head of the queue gets the room. Held approvals count on. The release of an approval whose hits
+   * were refunded gives its hits back again, but no more than still count. Answers how many hits the key's own limit has given
+   * back; 0 if it is no fixed window.
+   */
+  refund: Operation<RefundRequest, number>;
+
+  /**
+   * Says what a check would get now. Nothing changes, and no key is created or kept. Fails with an UnavailableError or a
+   * StoreFullError where a check would fail for that reason, as far as the limiter can tell without a change.
+   */
+  peek: Operation<PeekRequest, Peek>;
+
+  /**
+   * Says what a request is now. Nothing changes, and nothing is kept for longer. Answers undefined if the id is unknown or
+   * was released, or its approval is over.
+   */
+  statusOf: Operation<{ readonly requestId: string }, RequestStatus | undefined>;
+
+  /** Answers undefined if no such key exists. */
+  inspect: Operation<unknown, InstanceState | undefined>;
+
+  /** The state of a key with all details. `mostQueued` is how many requests of the queue to name. */
+  examine: Operation<{ readonly mostQueued: number }, InstanceDetail | undefined>;
+
+  /**
+   * The approvals of a key that are held, in the order of their lapses: at most `MOST_HOLDINGS`, and none if no such key
+   * exists.
+   */
+  holdings: Operation<unknown, readonly Holding[]>;
+
+  /** Releases a held approval by its handle. Answers false if there is none. */
+  endHold: Operation<{ readonly handle: string }, boolean>;
+}
+
+export type OperationName = keyof Operations;
+export type Asked<Name extends OperationName> = Operations[Name]['asked'];
+export type Answer<Name extends OperationName> = Operations[Name]['answer'];
+
+/** A function for each operation. */
+export type OperationFunctions = {
+  readonly [Name in OperationName]: (asked: Asked<Name>) => Promise<Answer<Name>>;
+};
+
+/** What does some of the {@link Operations}. */
+export interface Operator<Names extends OperationName> {
+  ask<Name extends Names>(operation: Name, asked: Asked<Name>): Promise<Answer<Name>>;
 }
 
 /**
- * A rate limiter: exact limits and a FIFO queue for each key.
+ * A rate limiter: exact limits and a queue for each key.
  *
- * Every method but `close` may reject with a StoreUnavailableError, and for a new key in a full store with a
- * StoreFullError. A denial is a {@link Decision}, never an error.
+ * A check, an operation, a list and a ping may reject with a StoreUnavailableError, and for a new key in a full store with
+ * a StoreFullError. A denial is a {@link Decision}, never an error.
  */
-export interface Limiter {
+export interface Limiter extends Operator<OperationName> {
   /**
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or when its longest wait
    * is over. With `keepMillis` also when the check waits no longer for its answer.
@@ -342,89 +443,6 @@ export interface Limiter {
    * keeps no more ids of the key's window
    */
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
-
-  /**
-   * Releases an approval that still counts, with all of its hits. The head of the queue gets them. If a request waits whose
-   * caller has chosen this id, or its approval is kept for its caller, it is withdrawn: the id is unknown afterwards.
-   * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
-   */
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
-
-  /**
-   * Changes an approval that still counts, and renews its hold. With fewer hits, the head of the queue gets the room. With
-   * more, the approvals may exceed the maximum: then nobody is approved until there is room again.
-   * @returns undefined where `release` returns false; also if the amendment is about a hold alone, and the approval is
-   *   not held
-   */
-  amend(
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-    trace?: RequestTrace,
-  ): Promise<Amended | RejectedAmendment | undefined>;
-
-  /**
-   * Pauses a key: nobody is approved until the pause ends, and waiters keep their places.
-   * @param millis from now on; 0 ends the pause
-   * @param canShorten whether a pause that is on may end sooner by it; by default it may
-   * @returns how many milliseconds the key is paused for
-   */
-  pause(key: string, millis: number, canShorten?: boolean): Promise<number>;
-
-  /**
-   * Takes a vendor's report of how much remains of a limit. What counts of it becomes at least its maximum less what
-   * remains, until the vendor's limit resets. If that is later than the end of the window, the window ends then. A report
-   * never makes room, and a later one that leaves less replaces it.
-   */
-  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport>;
-
-  /**
-   * Gives hits back without the approvals that took them, in the fixed windows of a key that count its list, by hits, and give
-   * back what is released. The head of the queue gets the room. Held approvals count on. The release of an approval whose hits
-   * were refunded gives its hits back again, but no more than still count.
-   * @returns how many hits the key's own limit has given back; 0 if it is no fixed window
-   */
-  refund(request: RefundRequest): Promise<number>;
-
-  /**
-   * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.
-   * @param claim of the decision, or its request id
-   */
-  giveBack(key: string, claim: string): void;
-
-  /**
-   * Says what a check would get now. Nothing changes, and no key is created or kept.
-   * @throws UnavailableError or StoreFullError where a check would fail for that reason, as far as the limiter can tell
-   *   without a change
-   */
-  peek(request: PeekRequest): Promise<Peek>;
-
-  /**
-   * Says what a request is now. Nothing changes, and nothing is kept for longer.
-   * @returns undefined if the id is unknown or was released, or its approval is over
-   */
-  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined>;
-
-  /** @returns undefined if no such key exists */
-  inspect(key: string): Promise<InstanceState | undefined>;
-
-  /**
-   * The state of a key with all details.
-   * @param mostQueued how many requests of the queue to name
-   */
-  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined>;
-
-  /**
-   * The approvals of a key that are held, in the order of their lapses.
-   * @returns at most `MOST_HOLDINGS`; none if no such key exists
-   */
-  holdings(key: string): Promise<readonly Holding[]>;
-
-  /**
-   * Releases a held approval by its handle.
-   * @returns false if there is none
-   */
-  endHold(key: string, handle: string): Promise<boolean>;
 
   /**
    * Every key, in no order and in pages. A key that is created or removed meanwhile may be missing. A key may
@@ -438,11 +456,8 @@ export interface Limiter {
   /** To be called when the limits of keys may have changed. Waiters that have room by them are approved. */
   limitsChanged(): void;
 
-  /** The number of requests that wait here for their turn, kept places included. */
-  readonly waiting: number;
-
-  /** The number of requests that wait here for their turn in a key, kept places included. */
-  waitingOf(key: string): number;
+  /** The number of requests that wait here for their turn, of one key or of all, kept places included. */
+  waiting(key?: string): number;
 
   /**
    * To be called when this process is about to stop, before waiters get their grace. If other processes share the store,

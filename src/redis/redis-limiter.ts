@@ -3,23 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { type CallerPresence, claimOf, nextClaimNumber } from '../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
-  Amended,
-  Amendment,
+  Answer,
+  Asked,
   CheckRequest,
   Decision,
-  Holding,
-  InstanceDetail,
   InstanceState,
-  Peek,
-  PeekRequest,
-  RefundRequest,
-  RejectedAmendment,
-  RejectedReport,
-  ReleaseOptions,
-  Remaining,
-  RemainingReport,
-  RequestStatus,
-  RequestTrace,
+  OperationFunctions,
+  OperationName,
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
@@ -36,11 +26,12 @@ import {
   mayHaveLapsed,
 } from './checks/check-replies.js';
 import { findHeld, type HeldApproval, MOST_LOOKED_AT, toHoldings } from '../limiter/holdings.js';
-import { KeyNaming, storedNames } from './shared/key-names.js';
+import { KeyNaming } from './shared/key-names.js';
 import { Listing } from './listing.js';
 import { type OwnReports, ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from './scripts/looks-codec.js';
+import type { ScriptedOperation } from './scripts/operations.js';
 import type { Replacements } from './scripts/script-loader.js';
 import { Scripts, type ScriptSettings } from './scripts/scripts.js';
 import { redisMutexes } from './waiting/window-leader.js';
@@ -116,12 +107,8 @@ export class RedisLimiter implements StoreLimiter {
     });
   }
 
-  get waiting(): number {
-    return this.#room.waiting;
-  }
-
-  waitingOf(key: string): number {
-    return this.#room.waitingOf(key);
+  waiting(key?: string): number {
+    return key === undefined ? this.#room.waiting : this.#room.waitingOf(key);
   }
 
   get #messages(): WakeMessages {
@@ -163,78 +150,8 @@ export class RedisLimiter implements StoreLimiter {
     return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
 
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
-    return this.#scripts.release(this.#naming.namesOf(key), requestId, options);
-  }
-
-  async amend(
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-    trace?: RequestTrace,
-  ): Promise<Amended | RejectedAmendment | undefined> {
-    const { clock } = this.options;
-    const sentAt = clock.now();
-    const names = this.#naming.namesOf(key);
-    const amended = await this.#scripts.amend(names, requestId, amendment, trace);
-    if (amended && 'holdMillis' in amended && mayHaveLapsed(amended, clock.now() - sentAt)) {
-      throw lapsedBeforeAnswer();
-    }
-    return amended;
-  }
-
-  pause(key: string, millis: number, canShorten = true): Promise<number> {
-    return this.#scripts.pause(this.#naming.namesOf(key), millis, canShorten);
-  }
-
-  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
-    return this.#scripts.reportRemaining(this.#naming.namesOf(key), report);
-  }
-
-  refund(request: RefundRequest): Promise<number> {
-    return this.#scripts.refund(this.#naming.namesOf(request.key), request);
-  }
-
-  giveBack(key: string, claim: string): void {
-    this.#room.giveBack(key, claim);
-  }
-
-  peek(request: PeekRequest): Promise<Peek> {
-    return this.#scripts.peek(this.#naming.namesOf(request.key), request);
-  }
-
-  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
-    const [status] = await this.#scripts.statuses(this.#naming.namesOf(key), [requestId]);
-    return status;
-  }
-
-  async inspect(key: string): Promise<InstanceState | undefined> {
-    const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
-    if (reply instanceof Error) throw reply;
-    return reply && { key, ...reply };
-  }
-
-  async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
-    const names = this.#naming.namesOf(key);
-    const reply = await this.#scripts.examine(names, mostQueued);
-    return reply && { key, ...reply, names: storedNames(names, reply.limits) };
-  }
-
-  async holdings(key: string): Promise<readonly Holding[]> {
-    const held: HeldApproval[] = [];
-    for await (const page of this.#pagesOfHolds(key)) {
-      held.push(...page);
-      if (held.length >= MOST_LOOKED_AT) break;
-    }
-    return toHoldings(key, held);
-  }
-
-  async endHold(key: string, handle: string): Promise<boolean> {
-    for await (const page of this.#pagesOfHolds(key)) {
-      const found = findHeld(key, page, handle);
-      if (found) return this.release(key, found.requestId);
-    }
-    return false;
+  ask<Name extends OperationName>(operation: Name, asked: Asked<Name>): Promise<Answer<Name>> {
+    return this.#operations[operation](asked);
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {
@@ -257,6 +174,65 @@ export class RedisLimiter implements StoreLimiter {
       throw new StoreUnavailableError({ cause: error });
     }
   }
+
+  #inOneCall<Name extends ScriptedOperation>(
+    operation: Name,
+    asked: Asked<Name>,
+  ): Promise<Answer<Name>> {
+    return this.#scripts.ask(operation, this.#naming.namesOf(asked.key), asked);
+  }
+
+  readonly #operations: OperationFunctions = {
+    release: (asked) => this.#inOneCall('release', asked),
+    pause: (asked) => this.#inOneCall('pause', asked),
+    reportRemaining: (asked) => this.#inOneCall('reportRemaining', asked),
+    refund: (asked) => this.#inOneCall('refund', asked),
+    peek: (asked) => this.#inOneCall('peek', asked),
+    examine: (asked) => this.#inOneCall('examine', asked),
+
+    amend: async (asked) => {
+      const { clock } = this.options;
+      const sentAt = clock.now();
+      const amended = await this.#inOneCall('amend', asked);
+      if (amended && 'holdMillis' in amended && mayHaveLapsed(amended, clock.now() - sentAt)) {
+        throw lapsedBeforeAnswer();
+      }
+      return amended;
+    },
+
+    giveBack: ({ key, claim }) => {
+      this.#room.giveBack(key, claim);
+      return Promise.resolve(true);
+    },
+
+    statusOf: async ({ key, requestId }) => {
+      const [status] = await this.#scripts.statuses(this.#naming.namesOf(key), [requestId]);
+      return status;
+    },
+
+    inspect: async ({ key }) => {
+      const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
+      if (reply instanceof Error) throw reply;
+      return reply && { key, ...reply };
+    },
+
+    holdings: async ({ key }) => {
+      const held: HeldApproval[] = [];
+      for await (const page of this.#pagesOfHolds(key)) {
+        held.push(...page);
+        if (held.length >= MOST_LOOKED_AT) break;
+      }
+      return toHoldings(key, held);
+    },
+
+    endHold: async ({ key, handle }) => {
+      for await (const page of this.#pagesOfHolds(key)) {
+        const found = findHeld(key, page, handle);
+        if (found) return this.#inOneCall('release', { key, requestId: found.requestId });
+      }
+      return false;
+    },
+  };
 
   async *#pagesOfHolds(key: string): AsyncIterable<readonly HeldApproval[]> {
     const names = this.#naming.namesOf(key);

@@ -33,13 +33,13 @@ const CALLS: readonly [call: string, send: () => Promise<unknown>][] = [
   ['a plain check', () => limiter.check({ key, canWait: false })],
   ['a check that can wait', () => limiter.check({ key, canWait: true })],
   ['a check with hits', () => limiter.check({ key, canWait: false, hits: 2 })],
-  ['a release', () => limiter.release(key, ID)],
-  ['a pause', () => limiter.pause(key, 1000)],
-  ['a peek', () => limiter.peek({ key })],
-  ['a status', () => limiter.statusOf(key, ID)],
-  ['an inspection', () => limiter.inspect(key)],
-  ['a look at all of it', () => limiter.examine(key, 10)],
-  ['a look at its holds', () => limiter.holdings(key)],
+  ['a release', () => limiter.ask('release', { key, requestId: ID })],
+  ['a pause', () => limiter.ask('pause', { key, millis: 1000 })],
+  ['a peek', () => limiter.ask('peek', { key })],
+  ['a status', () => limiter.ask('statusOf', { key, requestId: ID })],
+  ['an inspection', () => limiter.ask('inspect', { key })],
+  ['a look at all of it', () => limiter.ask('examine', { key, mostQueued: 10 })],
+  ['a look at its holds', () => limiter.ask('holdings', { key })],
 ];
 
 describe('a key that another version has stored in another form', () => {

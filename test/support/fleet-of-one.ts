@@ -16,7 +16,7 @@ export function fleetOf(
       replica: 'replica',
       uptimeMillis: performance.now(),
       decisions: await metrics.decisionTotals(),
-      waiting: limiter.waiting,
+      waiting: limiter.waiting(),
       rules: 'none',
       denied: recentDenials.all(),
     }),

@@ -49,7 +49,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const log = recordLog('debug');
     const keys = parseRules(JSON.stringify({ keys: options.rules ?? [] }));
     const rules = new RuleSet(keys, defaultPolicy(settings));
-    const metrics = createMetrics(() => limiter.waiting, withoutRules(settings));
+    const metrics = createMetrics(() => limiter.waiting(), withoutRules(settings));
     const recentDenials = new RecentDenials();
     const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
     const service = createService({

@@ -31,7 +31,7 @@ export function httpAppOver(
 ): HttpApp {
   const settings = parts.settings ?? parseSettings({});
   const rules = withoutRules(settings);
-  const metrics = createMetrics(() => limiter.waiting, rules);
+  const metrics = createMetrics(() => limiter.waiting(), rules);
   const recentDenials = new RecentDenials();
   const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
   const service = createService({

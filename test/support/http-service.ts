@@ -104,5 +104,5 @@ export async function fullKey({ url }: HttpService): Promise<{ key: string; hold
 }
 
 export async function untilWaiting({ limiter }: HttpService, count: number): Promise<void> {
-  await until(() => limiter.waiting === count);
+  await until(() => limiter.waiting() === count);
 }

@@ -1,6 +1,13 @@
 import { parseSettings } from '../../src/config/settings.js';
 import type { CallerPresence } from '../../src/limiter/request.js';
-import type { CheckRequest, Decision, Peek, PeekRequest } from '../../src/limiter/limiter.js';
+import type {
+  Answer,
+  Asked,
+  CheckRequest,
+  Decision,
+  OperationName,
+  PeekRequest,
+} from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { parseRules } from '../../src/rules/parse-rules.js';
 import type { KeyPolicy } from '../../src/rules/policy.js';
@@ -24,8 +31,11 @@ export class RecordingLimiter extends MemoryLimiter<KeyPolicy> {
     return super.check(request, caller);
   }
 
-  override peek(request: PeekRequest): Promise<Peek> {
-    this.asked.push(request);
-    return super.peek(request);
+  override ask<Name extends OperationName>(
+    operation: Name,
+    asked: Asked<Name>,
+  ): Promise<Answer<Name>> {
+    if (operation === 'peek') this.asked.push(asked);
+    return super.ask(operation, asked);
   }
 }

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type {
   Amended,
   Amendment,
+  InstanceDetail,
   PeekRequest,
   RejectedAmendment,
   RejectedReport,
@@ -20,7 +21,7 @@ import {
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
-import type { ExaminedKey, InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
+import type { InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
 import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
@@ -608,7 +609,7 @@ export class TestReplica {
   }
 
   async release(requestId: string): Promise<boolean> {
-    const released = await this.scripts.release(this.harness.names, requestId);
+    const released = await this.scripts.ask('release', this.harness.names, { requestId });
     await this.harness.expiry();
     return released;
   }
@@ -622,18 +623,21 @@ export class TestReplica {
     requestId: string,
     amendment: Amendment = {},
   ): Promise<Amended | RejectedAmendment | undefined> {
-    const amended = await this.scripts.amend(this.harness.names, requestId, amendment);
+    const amended = await this.scripts.ask('amend', this.harness.names, {
+      requestId,
+      ...amendment,
+    });
     await this.harness.expiry();
     return amended;
   }
 
   async pause(millis: number): Promise<void> {
-    await this.scripts.pause(this.harness.names, millis, true);
+    await this.scripts.ask('pause', this.harness.names, { millis });
     await this.harness.expiry();
   }
 
   async report(report: RemainingReport): Promise<Remaining | RejectedReport> {
-    const reported = await this.scripts.reportRemaining(this.harness.names, report);
+    const reported = await this.scripts.ask('reportRemaining', this.harness.names, report);
     await this.harness.expiry();
     return reported;
   }
@@ -663,7 +667,7 @@ export class TestReplica {
   async peek(request: Omit<PeekRequest, 'key'> = {}): Promise<Verdict> {
     const { names } = this.harness;
     try {
-      const peek = await this.scripts.peek(names, { key: names.key, ...request });
+      const peek = await this.scripts.ask('peek', names, request);
       if (peek.outcome === 'approved') return 'approved';
       return peek.reason === 'too_many_hits' ? 'too many hits' : `turn in ${peek.turnMillis} ms`;
     } catch (error) {
@@ -681,8 +685,8 @@ export class TestReplica {
     return this.scripts.statuses(this.harness.names, requestIds);
   }
 
-  async examine(mostQueued = 100): Promise<WithUsed<ExaminedKey> | undefined> {
-    const reply = await this.scripts.examine(this.harness.names, mostQueued);
+  async examine(mostQueued = 100): Promise<WithUsed<InstanceDetail> | undefined> {
+    const reply = await this.scripts.ask('examine', this.harness.names, { mostQueued });
     await this.harness.expiry();
     return reply && { ...reply, used: reply.limits[0].used };
   }

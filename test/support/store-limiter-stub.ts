@@ -1,17 +1,14 @@
 import type { CallerPresence } from '../../src/limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import type {
-  Amended,
+  Answer,
+  Asked,
   CheckRequest,
   Decision,
   Holding,
-  InstanceDetail,
   InstanceState,
-  Peek,
-  PeekRequest,
-  RefundRequest,
-  Remaining,
-  RequestStatus,
+  OperationFunctions,
+  OperationName,
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
@@ -38,13 +35,33 @@ export class StoreLimiterStub implements StoreLimiter {
   limitChanges = 0;
   pages: () => AsyncIterable<readonly InstanceState[]> = () => this.#noPages();
 
-  get waiting(): number {
-    return this.asked.filter(({ waiter }) => !waiter.decided).length;
-  }
+  /** What it answers, unless the key is down. A test may set others. */
+  readonly operations: { -readonly [Name in OperationName]: OperationFunctions[Name] } = {
+    release: ({ key, requestId }) => {
+      this.released.push(requestId);
+      return this.#answer(key, requestId.startsWith('id '));
+    },
+    giveBack: ({ claim }) => {
+      this.released.push(claim);
+      return Promise.resolve(true);
+    },
+    amend: ({ key, requestId }) => this.#answer(key, requestId.startsWith('id ') ? {} : undefined),
+    statusOf: ({ key, requestId }) =>
+      this.#answer(key, requestId.startsWith('id ') ? { status: 'approved' } : undefined),
+    endHold: ({ key, handle }) => this.#answer(key, handle === HOLDING.handle),
+    refund: ({ key }) => this.#answer(key, 0),
+    reportRemaining: ({ key }) => this.#answer(key, { remaining: 0 }),
+    pause: ({ key }) => this.#answer(key, 0),
+    peek: ({ key }) => this.#answer(key, { outcome: 'approved' }),
+    inspect: ({ key }) => this.#answer(key, instance(key)),
+    examine: ({ key }) => this.#answer(key, { ...instance(key), ...NOTHING_MORE }),
+    holdings: ({ key }) => this.#answer(key, [HOLDING]),
+  };
 
-  waitingOf(key: string): number {
-    return this.asked.filter(({ request, waiter }) => request.key === key && !waiter.decided)
-      .length;
+  waiting(key?: string): number {
+    return this.asked.filter(
+      ({ request, waiter }) => (key === undefined || request.key === key) && !waiter.decided,
+    ).length;
   }
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
@@ -55,53 +72,8 @@ export class StoreLimiterStub implements StoreLimiter {
     return waiter.decision;
   }
 
-  release(key: string, requestId: string): Promise<boolean> {
-    this.released.push(requestId);
-    return this.#answer(key, requestId.startsWith('id '));
-  }
-
-  amend(key: string, requestId: string): Promise<Amended | undefined> {
-    return this.#answer(key, requestId.startsWith('id ') ? {} : undefined);
-  }
-
-  refund({ key }: RefundRequest): Promise<number> {
-    return this.#answer(key, 0);
-  }
-
-  reportRemaining(key: string): Promise<Remaining> {
-    return this.#answer(key, { remaining: 0 });
-  }
-
-  pause(key: string): Promise<number> {
-    return this.#answer(key, 0);
-  }
-
-  giveBack(_key: string, requestId: string): void {
-    this.released.push(requestId);
-  }
-
-  peek({ key }: PeekRequest): Promise<Peek> {
-    return this.#answer(key, { outcome: 'approved' });
-  }
-
-  statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
-    return this.#answer(key, requestId.startsWith('id ') ? { status: 'approved' } : undefined);
-  }
-
-  inspect(key: string): Promise<InstanceState | undefined> {
-    return this.#answer(key, instance(key));
-  }
-
-  examine(key: string): Promise<InstanceDetail | undefined> {
-    return this.#answer(key, { ...instance(key), ...NOTHING_MORE });
-  }
-
-  holdings(key: string): Promise<readonly Holding[]> {
-    return this.#answer(key, [HOLDING]);
-  }
-
-  endHold(key: string, handle: string): Promise<boolean> {
-    return this.#answer(key, handle === HOLDING.handle);
+  ask<Name extends OperationName>(operation: Name, asked: Asked<Name>): Promise<Answer<Name>> {
+    return this.operations[operation](asked);
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {

@@ -53,12 +53,12 @@ export async function startWaiting(
   key: string,
   terms: WaitTerms = {},
 ): Promise<WatchedCheck> {
-  const before = (await limiter.inspect(key))?.waiting ?? 0;
+  const before = (await limiter.ask('inspect', { key }))?.waiting ?? 0;
   const check = startCheck(limiter, { key, canWait: true, ...terms });
   await until(async () => {
     if (check.failure) throw check.failure;
     if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);
-    return (await limiter.inspect(key))?.waiting === before + 1;
+    return (await limiter.ask('inspect', { key }))?.waiting === before + 1;
   });
   return check;
 }

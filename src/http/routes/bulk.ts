@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 
 import type { CheckElement } from '../../api/bulk-schemas.js';
 import type { Settings } from '../../config/settings.js';
-import { type CheckOrder, isVerdict, type Limiter } from '../../limiter/limiter.js';
+import { type CheckOrder, isVerdict, type Operator } from '../../limiter/limiter.js';
 import type { Access } from '../../service/callers/access.js';
 import type { DecideCheck, Decided } from '../../service/deciding/decide-check.js';
 import { inBulk } from '../../service/deciding/decide-many.js';
@@ -136,7 +136,7 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
 
 interface CheckParts extends BulkParts {
   readonly decide: DecideCheck;
-  readonly limiter: Pick<Limiter, 'giveBack'>;
+  readonly limiter: Operator<'giveBack'>;
   readonly access: Pick<Access, 'demandKey'>;
 }
 
@@ -182,7 +182,7 @@ class CheckCall extends BulkCall<CheckParts> {
     // forEach skips indexes without an approval.
     this.#claims.forEach((claim, index) => {
       const { key } = this.elements[index] as CheckElement;
-      this.parts.limiter.giveBack(key, claim);
+      void this.parts.limiter.ask('giveBack', { key, claim });
     });
     this.log.debug({ approvals: Object.keys(this.#claims).length }, 'approvals given back');
   }

@@ -5,7 +5,13 @@ import type { Logger } from 'pino';
 
 import type { WaitingBody } from '../../api/answers.js';
 import type { Settings } from '../../config/settings.js';
-import type { CheckRequest, Decision, Limiter, Peek, PlaceInQueue } from '../../limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  Operator,
+  Peek,
+  PlaceInQueue,
+} from '../../limiter/limiter.js';
 import { capacityOf } from '../../limiter/limits.js';
 import { type KeyPolicy, policyName } from '../../rules/policy.js';
 import type {
@@ -101,7 +107,7 @@ export type AnswerDecision = (
 ) => void;
 
 interface AnswerParts {
-  readonly limiter: Pick<Limiter, 'giveBack'>;
+  readonly limiter: Operator<'giveBack'>;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
   readonly logger: Logger;
 }
@@ -177,7 +183,7 @@ function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDeci
             { key },
             'approval given back, since the client has disconnected',
           );
-          limiter.giveBack(key, claim);
+          void limiter.ask('giveBack', { key, claim });
           return;
         }
         sendApproval(response, requestId, headersFor(decision, decided, preference));

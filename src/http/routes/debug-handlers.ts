@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler } from 'express';
 
-import type { Limiter } from '../../limiter/limiter.js';
+import type { Limiter, Operator } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
 import { inSlices, type Slices } from '../../service/deciding/slices.js';
@@ -62,14 +62,14 @@ function rulesPart({ rules, digest }: Rules['current']): string {
 
 /** `GET /debug/{key}` */
 export function debugOne(
-  limiter: Pick<Limiter, 'examine' | 'holdings'>,
+  limiter: Operator<'examine' | 'holdings'>,
 ): RequestHandler<{ key: string }> {
   return async (request, response) => {
     // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
     const [detail, holdings] = await Promise.all([
-      limiter.examine(key, NO_WAITERS),
-      limiter.holdings(key),
+      limiter.ask('examine', { key, mostQueued: NO_WAITERS }),
+      limiter.ask('holdings', { key }),
     ]);
     const body: InstanceDetail | MissingInstance = detail
       ? debugDetailBody(detail, holdings)

@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from 'express';
 
-import type { Limiter, RequestStatus } from '../../limiter/limiter.js';
+import type { Operator, RequestStatus } from '../../limiter/limiter.js';
 import type { AskedPause } from '../../service/deciding/change-key.js';
 import type { Amend, Release } from '../../service/deciding/traced-decisions.js';
 import { serviceError } from '../../service/errors.js';
@@ -9,7 +9,7 @@ import type { Service } from '../../service/service.js';
 import { parseAmendment, parseKeyChange, rejectParameters } from '../intake/parameters.js';
 import { sendJson } from '../replies/reply.js';
 
-type HoldEnder = Pick<Limiter, 'endHold'>;
+type HoldEnder = Operator<'endHold'>;
 
 /** `PUT /rate/{key}`: pauses a key, or takes a report of what remains of one of its limits. */
 export function changeKey({
@@ -55,7 +55,7 @@ export async function answerHoldEnd(
   handle: string,
   response: Response,
 ): Promise<void> {
-  if (!(await limiter.endHold(parseKey(key), handle.toLowerCase()))) {
+  if (!(await limiter.ask('endHold', { key: parseKey(key), handle: handle.toLowerCase() }))) {
     throw serviceError('HOLDER_NOT_FOUND', {});
   }
   sendJson(response, 200, { key, handle });
@@ -66,10 +66,13 @@ const NOT_CACHED = ['Cache-Control', 'no-store'];
 type OfRequest = RequestHandler<{ key: string; requestId: string }>;
 
 /** `GET /rate/{key}/{requestId}` */
-export function requestStatus(limiter: Pick<Limiter, 'statusOf'>): OfRequest {
+export function requestStatus(limiter: Operator<'statusOf'>): OfRequest {
   return async ({ params: { key, requestId }, query }, response) => {
     rejectParameters(query);
-    const status = await limiter.statusOf(parseKey(key), requestId.toLowerCase());
+    const status = await limiter.ask('statusOf', {
+      key: parseKey(key),
+      requestId: requestId.toLowerCase(),
+    });
     if (!status) throw serviceError('REQUEST_NOT_FOUND', {});
     sendJson(response, 200, bodyOf(status), NOT_CACHED);
   };

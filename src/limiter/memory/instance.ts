@@ -229,7 +229,7 @@ export class Instance {
     );
   }
 
-  /** As `Limiter.pause`. */
+  /** As the operation. */
   pause(now: number, millis: number, canShorten = true): number {
     return this.#change(now, () => {
       this.#isNew = false;

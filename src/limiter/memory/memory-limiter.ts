@@ -8,26 +8,17 @@ import { type CallerPresence, nextClaimNumber, parseClaim } from '../request.js'
 import { StoreFullError, UnavailableError } from '../errors.js';
 import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
 import type {
-  Amended,
-  Amendment,
+  Answer,
   ApprovalObserver,
+  Asked,
   CheckRequest,
   Decision,
-  Holding,
-  InstanceDetail,
   InstanceState,
   KeyLimits,
   Limiter,
-  Peek,
-  PeekRequest,
+  OperationFunctions,
+  OperationName,
   Policies,
-  RefundRequest,
-  RejectedAmendment,
-  RejectedReport,
-  ReleaseOptions,
-  Remaining,
-  RemainingReport,
-  RequestStatus,
   StoreCondition,
 } from '../limiter.js';
 import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
@@ -82,12 +73,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     });
   }
 
-  get waiting(): number {
-    return this.#waiters.size;
-  }
-
-  waitingOf(key: string): number {
-    return this.#entries.get(key)?.instance.waiting ?? 0;
+  waiting(key?: string): number {
+    return key === undefined ? this.#waiters.size : (this.#entries.get(key)?.instance.waiting ?? 0);
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
@@ -123,87 +110,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
-  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
-    return this.#release(key, requestId, options?.isUnused);
-  }
-
-  async amend(
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-  ): Promise<Amended | RejectedAmendment | undefined> {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';
-    // A hold may lapse earlier than before.
-    if (entry) this.#settleWhenRoom(entry);
-    if (amended === 'store_full') throw new StoreFullError();
-    return amended === 'unknown' ? undefined : amended;
-  }
-
-  async pause(key: string, millis: number, canShorten = true): Promise<number> {
-    const now = this.#now();
-    const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
-    if (!entry) return 0;
-    const pausedMillis = entry.instance.pause(now, millis, canShorten);
-    this.#settleWhenRoom(entry);
-    return pausedMillis;
-  }
-
-  async reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
-    const now = this.#now();
-    const found = this.#find(key, now);
-    const rejected = found ? undefined : rejectionOf(this.policyOf(key).limits, report);
-    if (rejected) return rejected;
-    const entry = found ?? this.#create(key, now);
-    const reported = entry.instance.reportRemaining(now, report);
-    this.#settleWhenRoom(entry);
-    return reported;
-  }
-
-  async refund({ key, hits, list }: RefundRequest): Promise<number> {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    const refunded = entry?.instance.refund(now, hits, list) ?? 0;
-    if (entry) this.#settleWhenRoom(entry);
-    return refunded;
-  }
-
-  giveBack(key: string, claim: string): void {
-    this.#release(key, claim, true);
-  }
-
-  async peek(request: PeekRequest): Promise<Peek> {
-    if (this.#isClosed) throw new UnavailableError('shutting_down');
-    const now = this.#now();
-    const entry = this.#entries.get(request.key);
-    const isFound = entry?.instance.isIdle(now) === false;
-    const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
-    return peekOf(instance.peek(now, request));
-  }
-
-  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
-    if (this.#isClosed) throw new UnavailableError('shutting_down');
-    return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
-  }
-
-  inspect(key: string): Promise<InstanceState | undefined> {
-    const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.instance.inspect(now));
-  }
-
-  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
-    const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.instance.examine(now, mostQueued));
-  }
-
-  holdings(key: string): Promise<readonly Holding[]> {
-    return Promise.resolve(toHoldings(key, this.#held(key)));
-  }
-
-  async endHold(key: string, handle: string): Promise<boolean> {
-    const found = findHeld(key, this.#held(key), handle);
-    return found !== undefined && this.#release(key, found.requestId);
+  ask<Name extends OperationName>(operation: Name, asked: Asked<Name>): Promise<Answer<Name>> {
+    return this.#operations[operation](asked);
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {
@@ -238,6 +146,87 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#waiters.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
+
+  /** What they change is changed when they return, before their promises resolve. */
+  readonly #operations: OperationFunctions = {
+    release: async ({ key, requestId, isUnused = false }) =>
+      this.#release(key, requestId, isUnused),
+
+    giveBack: async ({ key, claim }) => {
+      const { requestId, number } = parseClaim(claim);
+      return this.#release(key, requestId, true, number);
+    },
+
+    amend: async ({ key, requestId, ...amendment }) => {
+      const now = this.#now();
+      const entry = this.#find(key, now);
+      const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';
+      // A hold may lapse earlier than before.
+      if (entry) this.#settleWhenRoom(entry);
+      if (amended === 'store_full') throw new StoreFullError();
+      return amended === 'unknown' ? undefined : amended;
+    },
+
+    pause: async ({ key, millis, canShorten = true }) => {
+      const now = this.#now();
+      const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
+      if (!entry) return 0;
+      const pausedMillis = entry.instance.pause(now, millis, canShorten);
+      this.#settleWhenRoom(entry);
+      return pausedMillis;
+    },
+
+    reportRemaining: async (report) => {
+      const { key } = report;
+      const now = this.#now();
+      const found = this.#find(key, now);
+      const rejected = found ? undefined : rejectionOf(this.policyOf(key).limits, report);
+      if (rejected) return rejected;
+      const entry = found ?? this.#create(key, now);
+      const reported = entry.instance.reportRemaining(now, report);
+      this.#settleWhenRoom(entry);
+      return reported;
+    },
+
+    refund: async ({ key, hits, list }) => {
+      const now = this.#now();
+      const entry = this.#find(key, now);
+      const refunded = entry?.instance.refund(now, hits, list) ?? 0;
+      if (entry) this.#settleWhenRoom(entry);
+      return refunded;
+    },
+
+    peek: async (request) => {
+      if (this.#isClosed) throw new UnavailableError('shutting_down');
+      const now = this.#now();
+      const entry = this.#entries.get(request.key);
+      const isFound = entry?.instance.isIdle(now) === false;
+      const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
+      return peekOf(instance.peek(now, request));
+    },
+
+    statusOf: async ({ key, requestId }) => {
+      if (this.#isClosed) throw new UnavailableError('shutting_down');
+      return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
+    },
+
+    inspect: async ({ key }) => {
+      const now = this.#now();
+      return this.#find(key, now)?.instance.inspect(now);
+    },
+
+    examine: async ({ key, mostQueued }) => {
+      const now = this.#now();
+      return this.#find(key, now)?.instance.examine(now, mostQueued);
+    },
+
+    holdings: async ({ key }) => toHoldings(key, this.#held(key)),
+
+    endHold: async ({ key, handle }) => {
+      const found = findHeld(key, this.#held(key), handle);
+      return found !== undefined && this.#release(key, found.requestId, false);
+    },
+  };
 
   #held(key: string): Iterable<HeldApproval> {
     const now = this.#now();
@@ -317,12 +306,14 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#entries.delete(key);
   }
 
-  /** @param claim of a check, if `isUnused`, or a request id */
-  #release(key: string, claim: string, isUnused = false): boolean {
+  /**
+   * @param isUnused nobody has got the approval
+   * @param number of the check that asked for it; by default, of any
+   */
+  #release(key: string, requestId: string, isUnused: boolean, number?: number): boolean {
     const now = this.#now();
     const entry = this.#find(key, now);
     if (!entry) return false;
-    const { requestId, number } = isUnused ? parseClaim(claim) : { requestId: claim };
     const isReleased = entry.instance.release(now, requestId, isUnused, number);
     // If it waited, it has been withdrawn.
     if (isReleased) this.#waiters.fail(entry, requestId, 'withdrawn');

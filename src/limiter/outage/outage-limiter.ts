@@ -1,33 +1,42 @@
+import { randomUUID } from 'node:crypto';
+
 import type { Clock } from '../../common/clock.js';
 import { withEach } from '../../common/steps.js';
 import { CallerPresence } from '../request.js';
 import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import {
-  type Amended,
-  type Amendment,
+  type Answer,
+  type Asked,
   type CheckRequest,
   type Decision,
-  type Holding,
-  type InstanceDetail,
   type InstanceState,
   isVerdict,
   type Limiter,
-  type Peek,
-  type PeekRequest,
-  type RefundRequest,
-  type RejectedAmendment,
-  type RejectedReport,
-  type ReleaseOptions,
-  type Remaining,
-  type RemainingReport,
-  type RequestStatus,
-  type RequestTrace,
+  type OperationName,
   type StoreCondition,
   type StoreLimiter,
 } from '../limiter.js';
 import { inPlace, RequestPlaces } from '../request-places.js';
 import type { OutageLog } from './outage-log.js';
-import type { Substitute } from './substitute.js';
+
+/**
+ * Who is asked first, substitute or store. The substitute alone knows what it approved: if it answers false or undefined, the
+ * store is asked. The substitute also answers for the store while that is down.
+ */
+const ASKED_FIRST: Readonly<Record<OperationName, 'store' | 'substitute'>> = {
+  release: 'substitute',
+  giveBack: 'substitute',
+  amend: 'substitute',
+  statusOf: 'substitute',
+  endHold: 'substitute',
+  pause: 'store',
+  reportRemaining: 'store',
+  refund: 'store',
+  peek: 'store',
+  inspect: 'store',
+  examine: 'store',
+  holdings: 'store',
+};
 
 /** A request that waits for its turn in the store. */
 interface WaitingRequest {
@@ -51,10 +60,14 @@ export class OutageLimiter implements Limiter {
   readonly #places = new RequestPlaces();
   #isClosing = false;
 
-  /** @param maxWaiters the most requests that may wait at once, in store and substitute together */
+  /**
+   * @param substitute applies every limit in full to what it gets in the outage, in this replica alone, and knows nothing of
+   *   what the store has. Undefined: whatever is asked for is approved then, and nothing is kept
+   * @param maxWaiters the most requests that may wait at once, in store and substitute together
+   */
   constructor(
     private readonly primary: StoreLimiter,
-    private readonly substitute: Substitute,
+    private readonly substitute: Limiter | undefined,
     private readonly log: OutageLog,
     private readonly clock: Pick<Clock, 'now'>,
     private readonly maxWaiters = Infinity,
@@ -64,12 +77,8 @@ export class OutageLimiter implements Limiter {
     });
   }
 
-  get waiting(): number {
-    return this.primary.waiting + this.substitute.waiting;
-  }
-
-  waitingOf(key: string): number {
-    return this.primary.waitingOf(key) + (this.substitute.limiter?.waitingOf(key) ?? 0);
+  waiting(key?: string): number {
+    return this.primary.waiting(key) + (this.substitute?.waiting(key) ?? 0);
   }
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
@@ -103,78 +112,24 @@ export class OutageLimiter implements Limiter {
     }
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     this.log.policyDecides();
-    return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
+    return this.#checkInSubstitute(this.#withRestOfWait(request, begunAt), caller);
   }
 
-  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
-    return (
-      (await this.substitute.release(key, requestId, options)) ||
-      this.primary.release(key, requestId, options)
-    );
-  }
-
-  async amend(
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-    trace?: RequestTrace,
-  ): Promise<Amended | RejectedAmendment | undefined> {
-    return (
-      (await this.substitute.amend(key, requestId, amendment)) ??
-      this.primary.amend(key, requestId, amendment, trace)
-    );
-  }
-
-  pause(key: string, millis: number, canShorten?: boolean): Promise<number> {
-    return this.#orSubstitute((limiter) => limiter.pause(key, millis, canShorten));
-  }
-
-  reportRemaining(key: string, report: RemainingReport): Promise<Remaining | RejectedReport> {
-    return this.#orSubstitute((limiter) => limiter.reportRemaining(key, report));
-  }
-
-  refund(request: RefundRequest): Promise<number> {
-    return this.#orSubstitute((limiter) => limiter.refund(request));
-  }
-
-  giveBack(key: string, requestId: string): void {
-    void this.substitute.release(key, requestId, { isUnused: true }).then((isReleased) => {
-      if (!isReleased) this.primary.giveBack(key, requestId);
-    });
-  }
-
-  /** A peek is no decision, so the log does not count it. */
-  async peek(request: PeekRequest): Promise<Peek> {
+  async ask<Name extends OperationName>(
+    operation: Name,
+    asked: Asked<Name>,
+  ): Promise<Answer<Name>> {
+    if (ASKED_FIRST[operation] === 'substitute') {
+      const answer = await this.substitute?.ask(operation, asked);
+      return answer === undefined || answer === false ? this.primary.ask(operation, asked) : answer;
+    }
     try {
-      return await this.primary.peek(request);
+      return await this.primary.ask(operation, asked);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (this.#isClosing) throw new UnavailableError('shutting_down');
-      return this.substitute.peek(request);
+      return this.#askSubstitute(operation, asked, error);
     }
-  }
-
-  async statusOf(key: string, requestId: string): Promise<RequestStatus | undefined> {
-    return (
-      (await this.substitute.statusOf(key, requestId)) ?? this.primary.statusOf(key, requestId)
-    );
-  }
-
-  inspect(key: string): Promise<InstanceState | undefined> {
-    return this.#orSubstitute((limiter) => limiter.inspect(key));
-  }
-
-  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
-    return this.#orSubstitute((limiter) => limiter.examine(key, mostQueued));
-  }
-
-  holdings(key: string): Promise<readonly Holding[]> {
-    return this.#orSubstitute((limiter) => limiter.holdings(key));
-  }
-
-  async endHold(key: string, handle: string): Promise<boolean> {
-    const isEnded = await this.substitute.limiter?.endHold(key, handle);
-    return isEnded === true || this.primary.endHold(key, handle);
   }
 
   async *list(): AsyncIterable<readonly InstanceState[]> {
@@ -186,12 +141,13 @@ export class OutageLimiter implements Limiter {
       }
     } catch (error) {
       if (hasBegun) throw error;
-      yield* this.#inSubstitute(error).list();
+      if (!this.substitute || !(error instanceof StoreUnavailableError)) throw error;
+      yield* this.substitute.list();
     }
   }
 
   limitsChanged(): void {
-    this.substitute.limiter?.limitsChanged();
+    this.substitute?.limitsChanged();
     this.primary.limitsChanged();
   }
 
@@ -205,7 +161,8 @@ export class OutageLimiter implements Limiter {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await withEach([this.substitute, this.primary], (limiter) => limiter.close());
+    const limiters = this.substitute ? [this.substitute, this.primary] : [this.primary];
+    await withEach(limiters, (limiter) => limiter.close());
   }
 
   /** @returns nothing if the substitute has to decide */
@@ -248,18 +205,32 @@ export class OutageLimiter implements Limiter {
     }
   }
 
-  /** Asks the store, or while it is down the substitute. */
-  async #orSubstitute<Result>(ask: (limiter: Limiter) => Promise<Result>): Promise<Result> {
-    try {
-      return await ask(this.primary);
-    } catch (error) {
-      return ask(this.#inSubstitute(error));
+  async #checkInSubstitute(
+    request: CheckRequest,
+    caller: CallerPresence | undefined,
+  ): Promise<Decision> {
+    if (!this.substitute) {
+      const { requestId = randomUUID() } = request;
+      return { outcome: 'approved', requestId, outagePolicy: 'allow' };
     }
+    const decision = await this.substitute.check(request, caller);
+    return isVerdict(decision) ? { ...decision, outagePolicy: 'local' } : decision;
   }
 
-  #inSubstitute(error: unknown): Limiter {
-    const { limiter } = this.substitute;
-    if (!limiter || !(error instanceof StoreUnavailableError)) throw error;
-    return limiter;
+  /** @param error of the store, if the substitute can't answer */
+  async #askSubstitute<Name extends OperationName>(
+    operation: Name,
+    asked: Asked<Name>,
+    error: Error,
+  ): Promise<Answer<Name>> {
+    const isPeek = operation === 'peek';
+    if (!this.substitute) {
+      if (!isPeek) throw error;
+      return { outcome: 'approved', outagePolicy: 'allow' } as Answer<'peek'>;
+    }
+    const answer = await this.substitute.ask(operation, asked);
+    return isPeek
+      ? ({ ...(answer as Answer<'peek'>), outagePolicy: 'local' } as Answer<Name>)
+      : answer;
   }
 }

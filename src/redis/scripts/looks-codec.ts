@@ -1,19 +1,12 @@
 import { UnavailableError } from '../../limiter/errors.js';
 import type { HeldApproval } from '../../limiter/holdings.js';
-import type {
-  InstanceDetail,
-  InstanceState,
-  Peek,
-  PeekRequest,
-  RequestStatus,
-} from '../../limiter/limiter.js';
+import type { InstanceDetail, InstanceState, Peek, RequestStatus } from '../../limiter/limiter.js';
 import { forEachLimit, type LimitState } from '../../limiter/limits.js';
-import { MOST_LISTS_SHOWN, type QueueListState } from '../../limiter/queue-order.js';
+import type { QueueListState } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { VERDICT } from './check-codec.js';
 import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
-import { decodeListId, itemsIn, type SaidItems, sayRequest } from './requests-codec.js';
-import type { CallerSettings } from './shared-arguments.js';
+import { decodeListId, itemsIn, type SaidItems } from './requests-codec.js';
 
 /** What Redis says of a key. */
 export type InspectReply = Omit<InstanceState, 'key'>;
@@ -78,14 +71,6 @@ function instanceOf(said: InspectSaid): InspectReply {
 /** The KEYS of `lua/examine.lua`. */
 export function keysToExamine({ state, queue, records, replicas }: KeyNames): string[] {
   return [state, queue, records, replicas];
-}
-
-/** KEYS and ARGV of `lua/examine.lua`. */
-export function encodeExamination(
-  names: KeyNames,
-  mostQueued: number,
-): { readonly keys: string[]; readonly args: number[] } {
-  return { keys: keysToExamine(names), args: [mostQueued, MOST_LISTS_SHOWN] };
 }
 
 /** @returns undefined if there is no such key */
@@ -157,15 +142,6 @@ const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
   [VERDICT.tooManyHits, 'too_many_hits'],
   [VERDICT.paused, 'paused'],
 ]);
-
-/** The argument of `lua/peek.lua` that is its own. */
-export function encodePeek(
-  request: PeekRequest,
-  { limitsOf, maxHoldsPerKey: maxHolds }: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
-): string {
-  const { ceilings } = limitsOf(request.key);
-  return JSON.stringify(sayRequest(request, { ceilings, maxHolds }));
-}
 
 /** @throws UnavailableError if the check could not be decided */
 export function decodePeek(reply: unknown): Peek {

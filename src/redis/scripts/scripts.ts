@@ -1,18 +1,5 @@
 import type { CallGuard } from '../availability/call-guard.js';
-import type {
-  Amended,
-  Amendment,
-  Peek,
-  PeekRequest,
-  RefundRequest,
-  RejectedAmendment,
-  RejectedReport,
-  ReleaseOptions,
-  Remaining,
-  RemainingReport,
-  RequestTrace,
-} from '../../limiter/limiter.js';
-import { decodeAmended, decodeReported, encodeAmendment, encodeReport } from './changes-codec.js';
+import type { Answer, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
@@ -30,21 +17,16 @@ import {
   replyForEach,
 } from './several-keys.js';
 import {
-  decodeExamined,
   decodeHolders,
   decodeInstances,
-  decodePeek,
   decodeStatuses,
-  encodeExamination,
-  encodePeek,
-  type ExaminedKey,
   type InspectReply,
   keysOfHolders,
   keysToInspect,
   type PageOfHolds,
   type Statuses,
 } from './looks-codec.js';
-import { sayList } from './requests-codec.js';
+import { type AskedOfKey, type Row, ROWS, type ScriptedOperation } from './operations.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
 import { type FunctionFlag, loadScript, type Replacements, type Script } from './script-loader.js';
 import {
@@ -174,50 +156,20 @@ export class Scripts {
     return this.#guarded(this.#scripts.renew, names.state, send, options);
   }
 
-  /** A call that may have run is not sent again: it would not find the released approval. */
-  async release(
+  /** @throws UnavailableError for a peek, if a check could not be decided */
+  async ask<Name extends ScriptedOperation>(
+    operation: Name,
     names: KeyNames,
-    requestId: string,
-    { isUnused = false, trace }: ReleaseOptions = {},
-  ): Promise<boolean> {
-    const args = [requestId, isUnused ? 1 : 0];
-    const options = { isRepeatable: false, traces: trace && [trace] };
-    return (await this.#run(this.#scripts.release, names, args, options)) !== 0;
-  }
-
-  /** @returns undefined if there is no such approval */
-  async amend(
-    names: KeyNames,
-    requestId: string,
-    amendment: Amendment,
-    trace?: RequestTrace,
-  ): Promise<Amended | RejectedAmendment | undefined> {
-    const traces = trace && [trace];
-    const args = encodeAmendment(requestId, amendment);
-    return decodeAmended(await this.#run(this.#scripts.amend, names, args, { traces }));
-  }
-
-  async pause(names: KeyNames, millis: number, canShorten: boolean): Promise<number> {
-    return (await this.#run(this.#scripts.pause, names, [millis, canShorten ? 1 : 0])) as number;
-  }
-
-  async reportRemaining(
-    names: KeyNames,
-    report: RemainingReport,
-  ): Promise<Remaining | RejectedReport> {
-    return decodeReported(await this.#run(this.#scripts.remaining, names, encodeReport(report)));
-  }
-
-  /** A call that may have run is not sent again: it would refund more. */
-  async refund(names: KeyNames, { hits, list }: RefundRequest): Promise<number> {
-    const args = [JSON.stringify({ hits, list: list && sayList(list) })];
-    return (await this.#run(this.#scripts.refund, names, args, { isRepeatable: false })) as number;
-  }
-
-  /** @throws UnavailableError if a check could not be decided */
-  async peek(names: KeyNames, request: PeekRequest): Promise<Peek> {
-    const args = [encodePeek(request, this.settings)];
-    return decodePeek(await this.#run(this.#scripts.peek, names, args, { isWrite: false }));
+    asked: AskedOfKey<Name>,
+  ): Promise<Answer<Name>> {
+    const row: Row<Name> = ROWS[operation];
+    const script = this.#scripts[row.script];
+    const { trace } = asked;
+    const args = row.encode(asked, names, this.settings);
+    const reply = row.keys
+      ? await this.#runAlone({ script, keys: row.keys(names), args }, names.state, row.isWrite)
+      : await this.#run(script, names, args, { ...row, traces: trace && [trace] });
+    return row.decode(reply, names);
   }
 
   async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
@@ -270,19 +222,13 @@ export class Scripts {
    * @param cursor of the page
    * @param size about how many holds a page has
    */
-  holders(names: KeyNames, cursor: string, size: number): Promise<PageOfHolds> {
+  async holders(names: KeyNames, cursor: string, size: number): Promise<PageOfHolds> {
     const call = {
       script: this.#scripts.holders,
       keys: keysOfHolders(names),
       args: [cursor, size],
     };
-    return this.#look(call, names, decodeHolders);
-  }
-
-  /** @returns nothing if there is no such key */
-  examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
-    const call = { script: this.#scripts.examine, ...encodeExamination(names, mostQueued) };
-    return this.#look(call, names, decodeExamined);
+    return decodeHolders(await this.#runAlone(call, names.state, false));
   }
 
   /**
@@ -293,15 +239,6 @@ export class Scripts {
     const args = [this.settings.replicaId, report, keptMillis];
     const call = { script: this.#scripts.report, keys: [name], args };
     await this.#runAlone(call, name, true);
-  }
-
-  /** Sends a script that looks at one key, and needs nothing of the caller. */
-  async #look<Seen>(
-    call: ScriptCall,
-    { state }: KeyNames,
-    decode: (reply: unknown) => Seen,
-  ): Promise<Seen> {
-    return decode(await this.#runAlone(call, state, false));
   }
 
   /** Sends a script that needs nothing of the caller. */

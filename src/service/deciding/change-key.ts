@@ -1,4 +1,9 @@
-import type { Limiter, RejectedReport, Remaining, RemainingReport } from '../../limiter/limiter.js';
+import type {
+  Operator,
+  RejectedReport,
+  Remaining,
+  RemainingReport,
+} from '../../limiter/limiter.js';
 import { DEFAULT_NAME } from '../../rules/rule.js';
 import type { Access } from '../callers/access.js';
 import { invalidParameter, type ServiceError } from '../errors.js';
@@ -7,10 +12,10 @@ import { type AskedRefund, inItsList } from './lists-of-checks.js';
 import { type KeyRules, rejectUnknownKey } from './parameter-rights.js';
 
 interface PauseParts extends PauseRights {
-  readonly limiter: Pick<Limiter, 'pause'>;
+  readonly limiter: Operator<'pause'>;
 }
 
-/** How a key is to be paused; see `Limiter.pause`. */
+/** How a key is to be paused; see `Operations`. */
 export interface AskedPause {
   readonly pauseMillis: number;
   readonly canShorten?: boolean | undefined;
@@ -32,7 +37,7 @@ export type Pause = (key: string, asked: AskedPause, context: RequestContext) =>
 export function pauseBy({ limiter, ...rights }: PauseParts): Pause {
   return async (key, { pauseMillis, canShorten }, context) => {
     demandPauseRight(key, rights, context);
-    return limiter.pause(key, pauseMillis, canShorten);
+    return limiter.ask('pause', { key, millis: pauseMillis, canShorten });
   };
 }
 
@@ -51,7 +56,7 @@ function demandPauseRight(
 }
 
 interface RefundParts extends KeyRules {
-  readonly limiter: Pick<Limiter, 'refund'>;
+  readonly limiter: Operator<'refund'>;
 }
 
 /**
@@ -64,17 +69,17 @@ export function refundBy({ limiter, policyOf, settings }: RefundParts): Refund {
   return async (asked) => {
     const policy = policyOf(asked.key);
     rejectUnknownKey(policy, settings);
-    await limiter.refund(inItsList(asked, policy));
+    await limiter.ask('refund', inItsList(asked, policy));
   };
 }
 
 interface ReportParts extends PauseRights {
-  readonly limiter: Pick<Limiter, 'reportRemaining'>;
+  readonly limiter: Operator<'reportRemaining'>;
 }
 
 /**
  * Takes a vendor's report of how much remains of a limit.
- * @param report as for `Limiter.reportRemaining`; the limit `default` is the key's own
+ * @param report as for the operation; the limit `default` is the key's own
  * @returns how much is left of the limit now
  * @throws ServiceError INVALID_PARAMETER if the key has no such limit or it is no fixed window; as a pause
  */
@@ -89,7 +94,7 @@ export function reportRemainingBy({ limiter, ...rights }: ReportParts): ReportRe
   return async (key, report, context) => {
     demandPauseRight(key, rights, context);
     const limit = report.limit === DEFAULT_NAME ? undefined : report.limit;
-    const reported = await limiter.reportRemaining(key, { ...report, limit });
+    const reported = await limiter.ask('reportRemaining', { key, ...report, limit });
     if ('rejected' in reported) throw rejectionOf(reported, limit);
     return reported;
   };

@@ -9,6 +9,7 @@ import {
   type Decision,
   isOverride,
   type Limiter,
+  type Operator,
   type Peek,
 } from '../../limiter/limiter.js';
 import { countsList, type LimitQuota } from '../../limiter/limits.js';
@@ -161,7 +162,7 @@ function withCountedLimits<Result extends Decision | Peek>(
 }
 
 interface PeekParts extends KeyRules {
-  readonly limiter: Pick<Limiter, 'peek'>;
+  readonly limiter: Operator<'peek'>;
 }
 
 /** What a check would get, and what applies to its key. */
@@ -174,7 +175,7 @@ export interface Peeked {
 
 /**
  * Says what a check would get. It is no decision: no metric counts it, and it has no span.
- * @throws ServiceError as for a check; as `Limiter.peek`
+ * @throws ServiceError as for a check; as the operation
  */
 export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
 
@@ -184,7 +185,7 @@ export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
     rejectUnknownKey(policy, settings);
     rejectForbiddenHold(asked, policy);
     const request = inItsList(asked, policy);
-    const peek = withCountedLimits(await limiter.peek(request), request.list);
+    const peek = withCountedLimits(await limiter.ask('peek', request), request.list);
     return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
   };
 }

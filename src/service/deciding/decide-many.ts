@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import { StoreUnavailableError } from '../../limiter/errors.js';
-import type { Decision, Limiter, Peek } from '../../limiter/limiter.js';
+import type { Decision, Operator, Peek } from '../../limiter/limiter.js';
 import type { Decided } from './decide-check.js';
 import type { AskedCheck } from './lists-of-checks.js';
 import type { Slices, SliceTaker } from './slices.js';
@@ -66,7 +66,7 @@ export interface AskedTogether extends AskedCheck {
 
 /** What decides checks together. */
 export interface Together {
-  readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
+  readonly limiter: Operator<'release' | 'giveBack'>;
   /** For the approvals that are released. */
   readonly log: () => Logger;
   decide(check: AskedTogether): Promise<DecidedOrPeeked>;
@@ -165,11 +165,11 @@ export async function releaseUnused(
   const logger = log();
   logger.debug({ key, requestId }, 'nobody uses the approval; released');
   try {
-    await limiter.release(key, requestId, { isUnused: true });
+    await limiter.ask('release', { key, requestId, isUnused: true });
   } catch (error) {
     if (!(error instanceof StoreUnavailableError)) {
       logger.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
     }
-    limiter.giveBack(key, requestId);
+    void limiter.ask('giveBack', { key, claim: requestId });
   }
 }

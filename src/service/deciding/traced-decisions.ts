@@ -1,4 +1,4 @@
-import type { Amended, Amendment, Limiter, RequestTrace } from '../../limiter/limiter.js';
+import type { Amended, Amendment, Operator, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
 import type { Access } from '../callers/access.js';
@@ -8,12 +8,12 @@ import { serviceErrorFor } from '../store-failures.js';
 import type { DecideCheck } from './decide-check.js';
 import { rejectForbiddenRenewal, rejectionOf } from './parameter-rights.js';
 
-/** Releases an approval, of a release alone or of a bulk request. @returns as `Limiter.release` */
+/** Releases an approval, of a release alone or of a bulk request. @returns as the operation */
 export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
 
 /**
  * Changes an approval, and renews its hold if the key's policy still allows it.
- * @returns undefined as `Limiter.amend`
+ * @returns undefined as the operation
  * @throws ServiceError if the key's policy forbids the hits or the hold, SCOPE_MISSING if the caller may not release
  */
 export type Amend = (
@@ -58,14 +58,16 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
 }
 
 /** Returns a function that releases approvals, each release with a span if there is a tracer. */
-export function releaseBy(limiter: Pick<Limiter, 'release'>, tracer: Tracer | undefined): Release {
+export function releaseBy(limiter: Operator<'release'>, tracer: Tracer | undefined): Release {
   return (key, requestId, context) =>
-    inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, { trace }));
+    inSpan('release', tracer, context, (trace) =>
+      limiter.ask('release', { key, requestId, trace }),
+    );
 }
 
 /** Returns a function that changes approvals, each change with a span if there is a tracer. */
 export function amendBy(
-  limiter: Pick<Limiter, 'amend'>,
+  limiter: Operator<'amend'>,
   policyOf: (key: string) => KeyPolicy,
   access: Pick<Access, 'demand'>,
   tracer: Tracer | undefined,
@@ -80,7 +82,13 @@ export function amendBy(
         maxHits: policy.maxCorrectedHits,
         maxHoldMillis: policy.requestsCanHold ? policy.maxHoldMillis : 0,
       };
-      const amended = await limiter.amend(key, requestId, { ...amendment, ...bounds }, trace);
+      const amended = await limiter.ask('amend', {
+        key,
+        requestId,
+        ...amendment,
+        ...bounds,
+        trace,
+      });
       if (amended && 'rejected' in amended) throw rejectionOf(amended, amendment, policy);
       return amended;
     });

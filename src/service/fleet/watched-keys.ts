@@ -27,7 +27,7 @@ interface Watched {
 }
 
 interface WatchedKeysParts {
-  readonly limiter: Pick<Limiter, 'waitingOf'>;
+  readonly limiter: Pick<Limiter, 'waiting'>;
   readonly clock: Clock;
 }
 
@@ -120,7 +120,7 @@ export class WatchedKeys {
         continue;
       }
       const { counts, steps } = watched;
-      if (counts) steps.push({ number, ...counts, waiting: limiter.waitingOf(key) });
+      if (counts) steps.push({ number, ...counts, waiting: limiter.waiting(key) });
       if (steps.length > MOST_STEPS) steps.shift();
       watched.counts = { approved: 0, denied: 0, waited: 0, waitedMillis: 0 };
     }

@@ -84,7 +84,7 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
 
   async function expectTwoApprovals(keys: readonly string[]): Promise<void> {
     for (const key of keys)
-      expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 2 }] });
+      expect(await limiter.ask('inspect', { key })).toMatchObject({ limits: [{ used: 2 }] });
   }
 
   async function keysOn(primary: ClusterNode, count: number): Promise<string[]> {

@@ -34,7 +34,7 @@ test('a limiter that is closed logs the failures of its last second', async () =
   await redis.client.client('PAUSE', 60_000, 'WRITE');
   // Their timers end side by side, so that no second can pass in between.
   const check = limiter.check({ key: uniqueKey(), canWait: false });
-  const failing = [limiter.release(uniqueKey(), 'id'), check];
+  const failing = [limiter.ask('release', { key: uniqueKey(), requestId: 'id' }), check];
   await Promise.all(failing.map((call) => expect(call).rejects.toThrow()));
   const failures = (): unknown[] =>
     lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));

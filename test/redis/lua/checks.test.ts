@@ -382,7 +382,7 @@ describe('checks of several keys in one call', () => {
         await decide(batch('k', ['a', 'b']));
         await whileFarAbove(async () => {
           expect(await again.check([batch('k', ['a'])])).toMatchObject([{ verdicts: [approved] }]);
-          expect(await again.release(naming.namesOf('k'), 'a')).toBe(true);
+          expect(await again.ask('release', naming.namesOf('k'), { requestId: 'a' })).toBe(true);
         });
         expect(await approvedIn(naming.namesOf('k'))).toEqual(['b']);
       });
@@ -503,7 +503,7 @@ describe('plain checks', () => {
       now = Math.max(0, now + step.elapsed);
       await key.setTime(now);
       if (step.loses !== 'nothing') await redis.client.del(key.names[step.loses]);
-      if (step.releases) await scripts.release(key.names, `${i - 1}-0`);
+      if (step.releases) await scripts.ask('release', key.names, { requestId: `${i - 1}-0` });
       const batch = Array.from({ length: step.checks }, (_, n) => ({
         requestId: mayRepeat && step.repeatsId && n === 0 ? `${i - 1}-0` : `${i}-${n}`,
         canWait: false,

@@ -49,6 +49,8 @@ describe('a look at a key', () => {
       ...(await first.inspect()),
       overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
       isRecovering: false,
+      key: key.names.key,
+      names: expect.any(Array) as unknown,
       queue: [
         { replica: 'r1', waitedMillis: 400 },
         { replica: 'r2', waitedMillis: 300 },

@@ -345,7 +345,7 @@ test('a fault of one descriptor is logged if another is denied, and the answer i
 
 test('hits that can not be given back are a fault, and the approvals of the others are given back', async () => {
   const limiter = new StoreLimiterStub();
-  limiter.refund = () => Promise.reject(FAULT);
+  limiter.operations.refund = () => Promise.reject(FAULT);
   const service = await start(limiter);
   const refund = of('b', { hits_addend: { value: 3 }, is_negative_hits: true });
   const call = gatewayOf(service).begin({ descriptors: [refund, of('a')] });
@@ -379,7 +379,7 @@ test('all descriptors are given back if the gateway gives up while they are deci
 
 test('an approval that can not be given back has a log line, and the answer stays', async () => {
   const { limiter, service, call, waiters } = await askForThree();
-  limiter.release = () => Promise.reject(FAULT);
+  limiter.operations.release = () => Promise.reject(FAULT);
   waiters[0]!.approve(QUOTA);
   waiters[1]!.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
   waiters[2]!.approve(QUOTA);

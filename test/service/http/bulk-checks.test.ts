@@ -351,9 +351,9 @@ describe('the policies of elements', () => {
       broken: () => Promise.reject(new Error('broken')),
     };
     const limiter = {
-      waiting: 0,
+      waiting: () => 0,
       check: ({ key }) => outcomes[key]!(),
-      release: (key) => outcomes[key]!().then(() => true),
+      ask: (_release, { key }) => outcomes[key]!().then(() => true as never),
     } as Partial<Limiter>;
     const app = await serve(httpAppOver(limiter as Limiter));
     const keys = Object.keys(outcomes);

@@ -110,7 +110,7 @@ describe('requests that wait longer than the time limit of a request', () => {
     expectTransportError(sentinel.received, '408 Request Timeout');
     let given = holder;
     for (const connection of waiting) {
-      await service.limiter.release(key, given);
+      await service.limiter.ask('release', { key, requestId: given });
       await connection.receives(/request_id/);
       expect(connection.received).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
       given = /"request_id":"(.*)"/.exec(connection.received)![1]!;
@@ -175,7 +175,7 @@ describe('a body without an end', () => {
       const { socket, sent, received } = await startFlooding(service.url, path, headers);
       await untilWaiting(service, 1);
       await until(() => sent.chunks > MANY_CHUNKS);
-      await service.limiter.release(key, holder);
+      await service.limiter.ask('release', { key, requestId: holder });
       await until(() => received().includes('request_id'));
 
       expect(received()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -236,7 +236,7 @@ describe('a request that is large', () => {
     const path = `${ratePath(key)}?`;
     const longest = path.padEnd(8192, '&');
     expect((await send(service.url, 'POST', `${longest}&`)).status).toBe(414);
-    expect(await service.limiter.inspect(key)).toBeUndefined();
+    expect(await service.limiter.ask('inspect', { key })).toBeUndefined();
     approvedId(await send(service.url, 'POST', longest));
   });
 });
@@ -483,7 +483,7 @@ test('only idle connections are closed', async () => {
   await halfSent!.receives(/OK$/);
   silent.write(requestText('GET', '/healthz'));
   await silent.receives(/OK$/);
-  expect(service.limiter.waiting).toBe(1);
+  expect(service.limiter.waiting()).toBe(1);
 });
 
 test('only waiters get a 503 from a replica that stops: other connections are closed before', async () => {

@@ -9,7 +9,7 @@ import type { LogLine } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { withholdDecisions } from '../../support/withheld-decisions.js';
+import { withholdDecisions } from '../../support/watched-limiter.js';
 
 const redis = useRedis();
 const startService = useHttpServices();
@@ -115,26 +115,26 @@ test('the approvals of a bulk request are given back if its client disconnects b
   connection.write(callText('POST', [...keys.map((key) => ({ key })), 5].slice(-1000)));
   await until(() => decided() === 999);
   const last = keys.at(-1)!;
-  expect(await limiter.inspect(last)).toMatchObject({ limits: [{ used: 1 }] });
+  expect(await limiter.ask('inspect', { key: last })).toMatchObject({ limits: [{ used: 1 }] });
   connection.disconnect();
   await connection.closed;
   tell();
-  await until(async () => (await limiter.inspect(last))?.limits[0].used === 0);
+  await until(async () => (await limiter.ask('inspect', { key: last }))?.limits[0].used === 0);
 
   for (const key of keys.slice(1))
-    expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 0 }] });
+    expect(await limiter.ask('inspect', { key })).toMatchObject({ limits: [{ used: 0 }] });
 });
 
 test('releases are carried out even if their client disconnects', async () => {
   const limiter = smallLimiter();
-  const release = limiter.release.bind(limiter);
+  const ask = limiter.ask.bind(limiter);
   let asked = 0;
   let go!: () => void;
   const isTimeToGo = new Promise<void>((resolve) => (go = resolve));
-  limiter.release = async (...args) => {
+  limiter.ask = async (...args) => {
     asked += 1;
     await isTimeToGo;
-    return release(...args);
+    return ask(...args);
   };
   const service = await startService({ limiter });
   const held: { key: string; request_id: string }[] = [];
@@ -150,8 +150,8 @@ test('releases are carried out even if their client disconnects', async () => {
   go();
   await until(() => asked === 1000);
   const last = held.at(-1)!;
-  await until(async () => (await limiter.inspect(last.key))?.limits[0].used === 0);
+  await until(async () => (await limiter.ask('inspect', { key: last.key }))?.limits[0].used === 0);
 
   for (const { key } of held)
-    expect(await limiter.inspect(key)).toMatchObject({ limits: [{ used: 0 }] });
+    expect(await limiter.ask('inspect', { key })).toMatchObject({ limits: [{ used: 0 }] });
 });

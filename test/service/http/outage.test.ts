@@ -205,7 +205,7 @@ const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: qu
 async function answerTo(
   decision: Decision,
 ): Promise<{ answer: Answer; decidedBy: string | undefined }> {
-  const limiter = { waiting: 0, check: () => Promise.resolve(decision) } as Partial<Limiter>;
+  const limiter = { waiting: () => 0, check: () => Promise.resolve(decision) } as Partial<Limiter>;
   const app = await serve(httpAppOver(limiter as Limiter));
   const answer = await send(app.url, 'POST', '/rate/key');
   const metrics = await scrape(app.url);

@@ -138,7 +138,7 @@ test.each<[status: number, policy: 'allow' | 'local', peek: Peek]>([
     },
   ],
 ])('a %d of a peek under the policy %s says so', async (status, policy, peek) => {
-  const limiter = { waiting: 0, peek: () => Promise.resolve(peek) } as Partial<Limiter>;
+  const limiter = { waiting: () => 0, ask: () => Promise.resolve(peek) } as Partial<Limiter>;
   const app = await serve(httpAppOver(limiter as Limiter));
   const answer = await send(app.url, 'GET', '/rate/key?peek=true');
   await app.close();
@@ -179,8 +179,8 @@ describe('the status of a request', () => {
 
 test('a turn is at the next whole millisecond', async () => {
   const limiter = {
-    waiting: 0,
-    statusOf: () => Promise.resolve({ status: 'waiting', position: 3, waitMillis: 0.2 }),
+    waiting: () => 0,
+    ask: () => Promise.resolve({ status: 'waiting', position: 3, waitMillis: 0.2 }),
   } as Partial<Limiter>;
   const app = await serve(httpAppOver(limiter as Limiter));
   const answer = await send(app.url, 'GET', `/rate/key/${randomUUID()}`);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
+import type { Asked } from '../../../src/limiter/limiter.js';
 import { callText, checkMany, releaseMany } from '../../support/bulk-client.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
 import { bodyOf, ratePath, send } from '../../support/http-client.js';
@@ -11,7 +12,7 @@ import { bearer } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { type OwnApp, useApp, useApps } from '../../support/use-apps.js';
-import { withholdDecisions } from '../../support/withheld-decisions.js';
+import { withholdDecisions } from '../../support/watched-limiter.js';
 
 // What checks with an id get is in test/support/behaviour/request-ids.ts.
 const start = useApps();
@@ -129,10 +130,11 @@ describe('a client that disconnects before the answer', () => {
     const limiter = smallLimiter();
     const { tell, decided } = withholdDecisions(limiter, 1);
     const givenBack: string[] = [];
-    const giveBack = limiter.giveBack.bind(limiter);
-    limiter.giveBack = (...args) => {
-      giveBack(...args);
-      givenBack.push(args[1]);
+    const ask = limiter.ask.bind(limiter);
+    limiter.ask = async (...args) => {
+      const answer = await ask(...args);
+      if (args[0] === 'giveBack') givenBack.push((args[1] as Asked<'giveBack'>).claim);
+      return answer;
     };
     const served = await serve(httpAppOver(limiter));
     close = async () => {
@@ -149,7 +151,7 @@ describe('a client that disconnects before the answer', () => {
     tell();
     await until(() => givenBack.length === 1);
     expect(givenBack[0]).toMatch(new RegExp(`^${id}#\\d+$`));
-    return (await limiter.inspect(key.name))?.limits[0].used;
+    return (await limiter.ask('inspect', { key: key.name }))?.limits[0].used;
   }
 
   test.each(requests)('of %s gives its approval back', async (_form, text) => {

@@ -12,7 +12,7 @@ import { smallLimiter } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { recordLog } from '../../support/recorded-log.js';
 import type { LogLine } from '../../support/replica-process.js';
-import { limiterWithSlowList } from '../../support/slow-list.js';
+import { limiterWithSlowList } from '../../support/watched-limiter.js';
 import { callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';

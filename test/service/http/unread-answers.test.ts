@@ -154,14 +154,14 @@ describe('a client that reads nothing for the time that it may take', () => {
     await send(service.url, 'POST', ratePath(key));
     const waiting = await openConnection(service.url);
     waiting.write(requestText('POST', `${ratePath(key)}?canWait=true`));
-    await until(() => service.limiter.waiting === 1);
+    await until(() => service.limiter.waiting() === 1);
     const listing = requestText('GET', BUNDLE).repeat(REQUESTS);
     // When this one is cut, the other would have been.
     const unread = await sendOnly(service.url, listing);
     await until(() => service.drops.length === 1);
     unread.destroy();
 
-    expect(service.limiter.waiting).toBe(1);
+    expect(service.limiter.waiting()).toBe(1);
     waiting.disconnect();
   });
 });

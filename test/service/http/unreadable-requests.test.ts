@@ -14,7 +14,7 @@ import { expectTransportError } from '../../support/expect-transport-error.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { fullKey, untilWaiting, useHttpServices } from '../../support/http-service.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
-import { limiterWithSlowList } from '../../support/slow-list.js';
+import { limiterWithSlowList } from '../../support/watched-limiter.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
 import { useTls } from '../../support/use-tls.js';

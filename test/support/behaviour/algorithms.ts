@@ -59,7 +59,7 @@ function useTimedKey(createHarness: HarnessFactory): TimedKey {
     at,
     own,
     used: async () => (await own())?.used,
-    amend: (requestId, hits) => harness.limiter.amend(key.key, requestId, { hits }),
+    amend: (requestId, hits) => harness.limiter.ask('amend', { key: key.key, requestId, hits }),
     expectRoomAt: async (millis) => {
       await at(millis - 1);
       expect(await outcome()).toBe('denied');
@@ -103,7 +103,7 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       await amend(await approve(), 3);
       const quota = { limits: [{ resetMillis: 1050 }] };
       expect(await check()).toMatchObject({ outcome: 'denied', quota });
-      const peek = await key.harness.limiter.peek({ key: key.key });
+      const peek = await key.harness.limiter.ask('peek', { key: key.key });
       expect(peek).toMatchObject({ turnMillis: 1050, quota });
       await expectRoomAt(1200);
     });
@@ -384,7 +384,7 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
     test('let waiters have 30 ms more at once after a pause, and no more than that', async () => {
       key.use(bucket(1), 100);
       await approve();
-      await key.harness.limiter.pause(key.key, 500);
+      await key.harness.limiter.ask('pause', { key: key.key, millis: 500 });
       const waiters: WatchedCheck[] = [];
       for (let i = 0; i < 9; i += 1) waiters.push(await wait());
       const served = (): number => approvedOf(waiters).filter(Boolean).length;

@@ -149,10 +149,14 @@ export function describeCalendars(name: string, createHarness: HarnessFactory): 
 
     test('take reports, after which the next one begins where the calendar says', async () => {
       const { limiter } = harness;
-      expect(await limiter.reportRemaining(key.key, { remaining: 0 })).toEqual({ remaining: 0 });
+      expect(await limiter.ask('reportRemaining', { key: key.key, remaining: 0 })).toEqual({
+        remaining: 0,
+      });
       expect(await check()).toMatchObject({ quota: { limits: [{ resetMillis: 2400 }] } });
       const longer = { remaining: 0, resetMillis: 2900 };
-      expect(await limiter.reportRemaining(key.key, longer)).toEqual({ remaining: 0 });
+      expect(await limiter.ask('reportRemaining', { key: key.key, ...longer })).toEqual({
+        remaining: 0,
+      });
       await at(2899);
       expect(await outcome()).toBe('denied');
       await at(2900);

@@ -35,7 +35,8 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       createHarness,
       () => limits,
     );
-    const amend = (id: string, hits: number) => harness.limiter.amend(key, id, { hits });
+    const amend = (id: string, hits: number) =>
+      harness.limiter.ask('amend', { key, requestId: id, hits });
     const approvedOf = async (limit: FurtherLimit): Promise<number | undefined> =>
       (await inspect())?.limits.find(({ name }) => name === limit.name)?.used;
     /** Other rules, of which the limiter learns. */
@@ -327,7 +328,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       await wait();
       limits = { windowMillis: 6000, maxRequests: 4, maxRequestsInQueue: 9 };
       harness.limiter.limitsChanged();
-      expect(await harness.limiter.peek({ key })).toMatchObject({ turnMillis: 2000 });
+      expect(await harness.limiter.ask('peek', { key })).toMatchObject({ turnMillis: 2000 });
       const waiter = await wait({ maxWaitMillis: 2000 });
       expect(await check({ canWait: true, maxWaitMillis: 1999 })).toMatchObject({
         reason: 'turn_too_late',
@@ -339,7 +340,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
 
     test('a pause leaves nothing of any of them', async () => {
       await approve();
-      await harness.limiter.pause(key, 2500);
+      await harness.limiter.ask('pause', { key, millis: 2500 });
       expect(await check()).toMatchObject({
         reason: 'paused',
         quota: {

@@ -20,7 +20,7 @@ export function describeGroups(name: string, createHarness: HarnessFactory): voi
       await wait({ list: A, hits: 4 });
     });
     const peek = async (list: QueueList | undefined, hits: number): Promise<string> =>
-      (await harness.limiter.peek({ key, list, hits })).outcome;
+      (await harness.limiter.ask('peek', { key, list, hits })).outcome;
     const expectTold = async (
       list: QueueList | undefined,
       hits: number,

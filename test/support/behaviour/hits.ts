@@ -119,7 +119,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
 
     describe('a correction', () => {
       const amend = async (requestId: string, hits: number): Promise<boolean> =>
-        (await harness.limiter.amend(key, requestId, { hits })) !== undefined;
+        (await harness.limiter.ask('amend', { key, requestId, hits })) !== undefined;
 
       test('changes the hits of an approval, once or twice alike', async () => {
         const [one, four] = [await approve(1), await approve(4)];
@@ -152,7 +152,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       test('gives an approval ten times the maximum at most, and leaves it what it has', async () => {
         const [one, four] = [await approve(1), await approve(4)];
         const correct = (requestId: string, hits: number) =>
-          harness.limiter.amend(key, requestId, { hits });
+          harness.limiter.ask('amend', { key, requestId, hits });
         const rejected = { rejected: 'hits', maxHits: 100 };
         expect(await correct(four, 101)).toEqual(rejected);
         expect(await inspect()).toMatchObject({ limits: [{ used: 5 }] });
@@ -175,7 +175,9 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         await harness.advance(WINDOW);
         expect(await amend(ended, 2)).toBe(false);
         expect(await amend('of nothing', 2)).toBe(false);
-        expect(await harness.limiter.amend(uniqueKey(), ended, { hits: 2 })).toBe(undefined);
+        expect(
+          await harness.limiter.ask('amend', { key: uniqueKey(), requestId: ended, hits: 2 }),
+        ).toBe(undefined);
         expect(await inspect()).toMatchObject({ limits: [{ used: 0 }] });
       });
     });

@@ -83,10 +83,10 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
       test('is one that waits here, until it ends', async () => {
         await block();
         await leave(await keep());
-        expect([harness.limiter.waiting, harness.limiter.waitingOf(key)]).toEqual([1, 1]);
+        expect([harness.limiter.waiting(), harness.limiter.waiting(key)]).toEqual([1, 1]);
         await harness.advance(KEEP);
-        await until(() => harness.limiter.waiting === 0);
-        expect(harness.limiter.waitingOf(key)).toBe(0);
+        await until(() => harness.limiter.waiting() === 0);
+        expect(harness.limiter.waiting(key)).toBe(0);
       });
 
       test('is taken over by a later check, and its turn comes when it would have', async () => {
@@ -190,7 +190,7 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         expect(await kept.decision).toEqual({ outcome: 'waiting', requestId: id, place });
         expect(first.settled).toBeUndefined();
         expect(await waiting()).toBe(2);
-        await harness.limiter.pause(key, BLOCKED);
+        await harness.limiter.ask('pause', { key, millis: BLOCKED });
         await harness.advance(KEEP - 1);
         expect(await waiting()).toBe(2);
         await harness.advance(1);
@@ -225,7 +225,7 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
       test('is kept for its caller, who gets the approval', async () => {
         await grant();
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1, waiting: 0 });
-        expect(harness.limiter.waiting).toBe(0);
+        expect(harness.limiter.waiting()).toBe(0);
         expect(await comeBack().decision).toEqual(sameApproval());
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 0 });
         expect(await comeBack().decision).toEqual(sameApproval());
@@ -268,7 +268,7 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         const full = { name: 'full', windowMillis: BLOCKED, maximum: 1, keepsReleased: false };
         const further = [{ ...full, counts: 'requests' as const, ...kind }];
         await restart({ ...LIMITS, windowMillis: BLOCKED, further }, {});
-        await harness.limiter.pause(key, 1000);
+        await harness.limiter.ask('pause', { key, millis: 1000 });
         await leave(await keep());
         const next = await wait();
         await harness.advance(1000);
@@ -293,11 +293,11 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
 
       test('is corrected only once its caller has got it', async () => {
         await grant();
-        expect(await harness.limiter.amend(key, id, { hits: 2 })).toBeUndefined();
-        expect(await harness.limiter.amend(key, id, {})).toBeUndefined();
+        expect(await harness.limiter.ask('amend', { key, requestId: id, hits: 2 })).toBeUndefined();
+        expect(await harness.limiter.ask('amend', { key, requestId: id })).toBeUndefined();
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }], held: 1 });
         await check({ requestId: id });
-        expect(await harness.limiter.amend(key, id, { hits: 2 })).toEqual({});
+        expect(await harness.limiter.ask('amend', { key, requestId: id, hits: 2 })).toEqual({});
         expect(await used()).toBe(2);
       });
 
@@ -400,7 +400,7 @@ export function describeKeptPlaces(name: string, createHarness: HarnessFactory):
         await grant({ hits: 2 });
         await harness.advance(KEEP);
         expect(await usedOfEach()).toEqual([0, 2, 1, 2, 2]);
-        const { quota } = await harness.limiter.peek({ key });
+        const { quota } = await harness.limiter.ask('peek', { key });
         expect(quota?.limits.map(({ remaining }) => remaining)).toEqual([2, 7, 8, 7, 7]);
       });
     });

@@ -23,7 +23,7 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
       limits = withShare(4);
     });
     const peek = async (list?: QueueList): Promise<string> =>
-      (await harness.limiter.peek({ key, list })).outcome;
+      (await harness.limiter.ask('peek', { key, list })).outcome;
     const fillShare = async (): Promise<void> => {
       await approve({ list: BATCH });
       await wait({ list: BATCH });
@@ -46,9 +46,9 @@ export function describeLaneLimits(name: string, createHarness: HarnessFactory):
       await approve({ list: BATCH });
       const used = async () => (await inspect())?.limits.map((limit) => limit.used);
       await approve({ list: INTERACTIVE, hits: 2 });
-      expect(await harness.limiter.refund({ key, hits: 1, list: INTERACTIVE })).toBe(1);
+      expect(await harness.limiter.ask('refund', { key, hits: 1, list: INTERACTIVE })).toBe(1);
       expect(await used()).toEqual([2, 1]);
-      expect(await harness.limiter.refund({ key, hits: 1, list: BATCH })).toBe(1);
+      expect(await harness.limiter.ask('refund', { key, hits: 1, list: BATCH })).toBe(1);
       expect(await used()).toEqual([1, 0]);
     });
 

@@ -19,7 +19,7 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
 
     describe('a key in detail', () => {
       const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
-        harness.limiter.examine(key, mostQueued);
+        harness.limiter.ask('examine', { key, mostQueued });
 
       test('has the state, and the time to the end of the window', async () => {
         await fill();
@@ -53,14 +53,17 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         await small.advance(200);
         await startWaiting(small.limiter, key);
         const waited = async (most: number): Promise<unknown> =>
-          (await small.limiter.examine(key, most))?.queue.map(({ waitedMillis }) => waitedMillis);
+          (await small.limiter.ask('examine', { key, mostQueued: most }))?.queue.map(
+            ({ waitedMillis }) => waitedMillis,
+          );
         expect(await waited(10)).toEqual([500, 200, 0]);
         expect(await waited(2)).toEqual([500, 200]);
 
         second.disconnect();
-        await until(async () => (await small.limiter.inspect(key))?.waiting === 2);
+        await until(async () => (await small.limiter.ask('inspect', { key }))?.waiting === 2);
         expect(await waited(10)).toEqual([500, 0]);
-        const [replica, ...others] = (await small.limiter.examine(key, 0))!.replicas;
+        const [replica, ...others] = (await small.limiter.ask('examine', { key, mostQueued: 0 }))!
+          .replicas;
         expect([replica?.places, others]).toEqual([2, []]);
         await small.close();
       });
@@ -107,7 +110,7 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
         expect(await ask()).toMatchObject({ outcome: 'approved' });
         await expect(ask()).rejects.toMatchObject({ reason: 'key_full' });
-        expect(await small.limiter.inspect(key)).toMatchObject({
+        expect(await small.limiter.ask('inspect', { key })).toMatchObject({
           limits: [{ used: 1 }],
           denied: 0,
         });
@@ -149,7 +152,7 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         await fill();
         const other = uniqueKey();
         expect(await outcome({ key: other })).toBe('approved');
-        expect(await harness.limiter.inspect(other)).toMatchObject({
+        expect(await harness.limiter.ask('inspect', { key: other })).toMatchObject({
           limits: [{ used: 1 }],
           denied: 0,
         });
@@ -274,7 +277,9 @@ export function describeLimiter(name: string, createHarness: HarnessFactory): vo
         await approve();
         const unknown = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
         expect(await release(unknown)).toBe(false);
-        expect(await harness.limiter.release(uniqueKey(), unknown)).toBe(false);
+        expect(await harness.limiter.ask('release', { key: uniqueKey(), requestId: unknown })).toBe(
+          false,
+        );
         expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
       });
 

@@ -12,7 +12,7 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
   describe(`a pause: ${name}`, () => {
     const { harness, key, check, inspect } = useKey(createHarness, LIMITS);
     const pause = (millis: number, canShorten?: boolean): Promise<number> =>
-      harness.limiter.pause(key, millis, canShorten);
+      harness.limiter.ask('pause', { key, millis, canShorten });
 
     test('denies checks, with nothing left until it ends', async () => {
       await pause(2500);
@@ -44,7 +44,9 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       if (approved.outcome !== 'approved') throw new Error(approved.outcome);
       await pause(5000);
       expect(await inspect()).toMatchObject({ limits: [{ used: 1 }] });
-      expect(await harness.limiter.release(key, approved.requestId)).toBe(true);
+      expect(await harness.limiter.ask('release', { key, requestId: approved.requestId })).toBe(
+        true,
+      );
       expect(await check()).toMatchObject({ reason: 'paused' });
     });
 

@@ -18,7 +18,7 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       limits = LIMITS;
     });
     const peek = (terms: Omit<PeekRequest, 'key'> = {}): Promise<Peek> =>
-      harness.limiter.peek({ key: key.key, ...terms });
+      harness.limiter.ask('peek', { key: key.key, ...terms });
     /** What a check would get, and until its turn. */
     const turn = async (terms?: Omit<PeekRequest, 'key'>): Promise<unknown> => {
       const peeked = await peek(terms);
@@ -78,7 +78,7 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
     });
 
     test('says that the key is paused, and until when', async () => {
-      await harness.limiter.pause(key.key, 2500);
+      await harness.limiter.ask('pause', { key: key.key, millis: 2500 });
       expect(await peek()).toEqual({
         outcome: 'denied',
         reason: 'paused',

@@ -99,7 +99,7 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         const earlier = await wait({ requestId: id });
         const ofOther = await harness.limiter.check({ key: other, canWait: false, requestId: id });
         expect(ofOther).toEqual(sameApproval());
-        expect(await harness.limiter.release(other, id)).toBe(true);
+        expect(await harness.limiter.ask('release', { key: other, requestId: id })).toBe(true);
         await harness.quiet();
         expect(earlier.failure).toBeUndefined();
         await harness.advance(WINDOW);
@@ -160,7 +160,7 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
 
       test('stay what was asked for if the approval is corrected', async () => {
         await approve({ requestId: id });
-        await harness.limiter.amend(key, id, { hits: 2 });
+        await harness.limiter.ask('amend', { key, requestId: id, hits: 2 });
         expect(await check({ requestId: id })).toEqual(sameApproval());
         expect(await used()).toBe(2);
       });
@@ -183,7 +183,9 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
         await approve({ requestId: id, holdMillis: HOLD });
         for (let renewal = 0; renewal < 3; renewal += 1) {
           await harness.advance(HOLD - 1);
-          expect(await harness.limiter.amend(key, id, {})).toEqual({ holdMillis: HOLD });
+          expect(await harness.limiter.ask('amend', { key, requestId: id })).toEqual({
+            holdMillis: HOLD,
+          });
         }
         await harness.advance(HOLD - 1);
         expect(await check({ requestId: id, holdMillis: HOLD })).toEqual(sameApproval());
@@ -287,7 +289,7 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
       const claimOf = (decision: Decision): string =>
         (decision as { readonly claim: string }).claim;
       const giveBack = async (decision: Decision): Promise<void> => {
-        harness.limiter.giveBack(key, claimOf(decision));
+        await harness.limiter.ask('giveBack', { key, claim: claimOf(decision) });
         await harness.quiet();
       };
 
@@ -312,7 +314,9 @@ export function describeRequestIds(name: string, createHarness: HarnessFactory):
 
       test('that nobody has got is released as if there had been none', async () => {
         await approve({ requestId: id });
-        expect(await harness.limiter.release(key, id, { isUnused: true })).toBe(true);
+        expect(await harness.limiter.ask('release', { key, requestId: id, isUnused: true })).toBe(
+          true,
+        );
         expect(await used()).toBe(0);
         await expectUnknown();
       });

@@ -21,7 +21,7 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
       limits = LIMITS;
     });
     const statusOf = (id: string): Promise<RequestStatus | undefined> =>
-      harness.limiter.statusOf(key.key, id);
+      harness.limiter.ask('statusOf', { key: key.key, requestId: id });
     const fill = async (): Promise<string[]> => [await approve(), await approve()];
     /** Lets a request wait whose caller has chosen its id. */
     const waitFor = async (terms: WaitTerms = {}): Promise<string> => {
@@ -73,7 +73,7 @@ export function describeStatuses(name: string, createHarness: HarnessFactory): v
         const id = await approve({ requestId, holdMillis: 2.5 * WINDOW });
         await harness.advance(WINDOW);
         expect(await statusOf(id)).toEqual({ ...APPROVED, holdMillis: 1.5 * WINDOW });
-        await harness.limiter.amend(key.key, id, { hits: 2 });
+        await harness.limiter.ask('amend', { key: key.key, requestId: id, hits: 2 });
         expect(await statusOf(id)).toEqual({ ...APPROVED, holdMillis: 2.5 * WINDOW });
         await harness.advance(2.5 * WINDOW - 1);
         expect(await statusOf(id)).toEqual({ ...APPROVED, holdMillis: 1 });

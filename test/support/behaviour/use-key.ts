@@ -65,7 +65,7 @@ export function useKey(createHarness: HarnessFactory, limits: LimitsOfKeys): Key
     outcome: async (terms) => (await check(terms)).outcome,
     approve: async (terms) => requestIdOf(await check(terms)),
     wait: (terms) => startWaiting(current.limiter, key, terms),
-    release: (requestId) => current.limiter.release(key, requestId),
-    inspect: () => current.limiter.inspect(key),
+    release: (requestId) => current.limiter.ask('release', { key, requestId }),
+    inspect: () => current.limiter.ask('inspect', { key }),
   };
 }

@@ -72,11 +72,15 @@ export class Subject {
         this.#limits[step.key] = step.limits;
         return this.settle();
       case 'pause':
-        return limiter.pause(this.#keys[step.key]!, step.millis, step.canShorten);
+        return limiter.ask('pause', {
+          key: this.#keys[step.key]!,
+          millis: step.millis,
+          canShorten: step.canShorten,
+        });
       case 'refund':
-        return limiter.refund({ key: this.#keys[step.key]!, hits: step.hits });
+        return limiter.ask('refund', { key: this.#keys[step.key]!, hits: step.hits });
       case 'report':
-        return limiter.reportRemaining(this.#keys[step.key]!, step.report);
+        return limiter.ask('reportRemaining', { key: this.#keys[step.key]!, ...step.report });
       case 'check': {
         const { key, named, isNew, terms } = step;
         this.#noteUses();
@@ -119,14 +123,14 @@ export class Subject {
     const { key, requestId, claim = requestId } = chosen;
     switch (step.kind) {
       case 'release':
-        return limiter.release(key, requestId);
+        return limiter.ask('release', { key, requestId });
       case 'giveBack':
-        chosen.limiter.giveBack(key, claim);
+        void chosen.limiter.ask('giveBack', { key, claim });
         return undefined;
       case 'endHold':
-        return limiter.endHold(key, handleOf(key, requestId));
+        return limiter.ask('endHold', { key, handle: handleOf(key, requestId) });
       case 'amend':
-        return limiter.amend(key, requestId, step.amendment);
+        return limiter.ask('amend', { key, requestId, ...step.amendment });
     }
   }
 
@@ -185,7 +189,7 @@ export class Subject {
   async #peek(request: PeekRequest, isChecked: boolean): Promise<unknown> {
     const { limiter } = this.harness;
     const before = await this.states();
-    const said = await settled(limiter.peek(request));
+    const said = await settled(limiter.ask('peek', request));
     expect(await this.states()).toEqual(before);
     if (!isChecked) return said;
     const got = await settled(limiter.check({ ...request, canWait: false }));
@@ -203,7 +207,10 @@ export class Subject {
       .at(-1 - which);
     if (!chosen) return undefined;
     const before = await this.states();
-    const status = await this.harness.limiter.statusOf(chosen.key, chosen.requestId);
+    const status = await this.harness.limiter.ask('statusOf', {
+      key: chosen.key,
+      requestId: chosen.requestId,
+    });
     expect(await this.states()).toEqual(before);
     return status;
   }
@@ -230,10 +237,10 @@ export class Subject {
       const ids = this.#ids.remembered(this.#now, index);
       // At once, which takes Redis one turn.
       const [state, detail, holdings, requests] = await Promise.all([
-        limiter.inspect(key),
-        limiter.examine(key, MOST_QUEUED),
-        limiter.holdings(key),
-        Promise.all(ids.map((id) => limiter.statusOf(key, id))),
+        limiter.ask('inspect', { key }),
+        limiter.ask('examine', { key, mostQueued: MOST_QUEUED }),
+        limiter.ask('holdings', { key }),
+        Promise.all(ids.map((id) => limiter.ask('statusOf', { key, requestId: id }))),
       ]);
       return {
         state: state && { ...state, key: undefined },
@@ -242,7 +249,7 @@ export class Subject {
         requests,
       };
     });
-    const waitingHere = [...this.#limiters].reduce((sum, { waiting }) => sum + waiting, 0);
+    const waitingHere = [...this.#limiters].reduce((sum, limiter) => sum + limiter.waiting(), 0);
     return { keys: await Promise.all(states), waitingHere };
   }
 }

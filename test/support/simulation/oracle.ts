@@ -17,7 +17,7 @@ import type { AmendOutcome } from '../../../src/limiter/memory/approvals.js';
 import { rejectionOf } from '../../../src/limiter/memory/instance-decision.js';
 import { millisUntil } from '../../../src/limiter/memory/limits/counted-limit.js';
 import { parseClaim } from '../../../src/limiter/request.js';
-import { AMEND_REPLY, decodeReported } from '../../../src/redis/scripts/changes-codec.js';
+import { AMEND_REPLY, decodeReported } from '../../../src/redis/scripts/operations.js';
 import { HEAD, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { quotaIn, type UsedOfLimits } from '../../../src/redis/scripts/limits-codec.js';
 import { decodeSettleReply } from '../../../src/redis/scripts/settle-codec.js';

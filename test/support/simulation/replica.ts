@@ -5,6 +5,7 @@ import type { Clock } from '../../../src/common/clock.js';
 import { BOUNDS } from '../../../src/limiter/bounds.js';
 import type {
   Amended,
+  Answer,
   Amendment,
   CheckRequest,
   Decision,
@@ -19,6 +20,7 @@ import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
+import type { AskedOfKey, ScriptedOperation } from '../../../src/redis/scripts/operations.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
@@ -304,24 +306,31 @@ export class SimulatedReplica {
 
   /** Corrections have no bound here: the rules of a key that decide it are tested elsewhere. */
   amend(requestId: string, amendment: Amendment): Promise<Amended | RejectedAmendment | undefined> {
-    const unbounded = { ...amendment, maxHits: BOUNDS.amendedHits.max };
-    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, unbounded);
+    const unbounded = { requestId, ...amendment, maxHits: BOUNDS.amendedHits.max };
+    return this.#ask('amend', unbounded);
   }
 
   pause(millis: number): Promise<number> {
-    return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis, true);
+    return this.#ask('pause', { millis });
   }
 
   refund(hits: number): Promise<number> {
-    return this.#scripts.refund(this.parts.naming.namesOf(KEY), { key: KEY, hits });
+    return this.#ask('refund', { hits });
   }
 
   reportRemaining(report: RemainingReport): Promise<Remaining | RejectedReport> {
-    return this.#scripts.reportRemaining(this.parts.naming.namesOf(KEY), report);
+    return this.#ask('reportRemaining', report);
   }
 
   release(requestId: string): Promise<boolean> {
-    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId);
+    return this.#ask('release', { requestId });
+  }
+
+  #ask<Name extends ScriptedOperation>(
+    operation: Name,
+    asked: AskedOfKey<Name>,
+  ): Promise<Answer<Name>> {
+    return this.#scripts.ask(operation, this.parts.naming.namesOf(KEY), asked);
   }
 
   /** Stops it as a deployment does. */

@@ -84,7 +84,7 @@ test.each(STEPS)('a stop in which %s fails takes all other steps, and fails', as
     return Promise.resolve();
   };
   const steps = Object.fromEntries(STEPS.map((name) => [name, step(name)]));
-  const parts = { ...steps, waiting: 1 } as unknown as Ports & Limiter;
+  const parts = { ...steps, waiting: () => 1 } as unknown as Ports & Limiter;
 
   await expect(stopInOrder(parts, parts, 0, undefined)).rejects.toMatchObject({
     errors: [new Error(`${failing} is broken`)],

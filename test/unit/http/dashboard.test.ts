@@ -1,5 +1,5 @@
 import { ListingForbiddenError, StoreUnavailableError } from '../../../src/limiter/errors.js';
-import type { InstanceState } from '../../../src/limiter/limiter.js';
+import type { Asked, InstanceState } from '../../../src/limiter/limiter.js';
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import { fillOf, KeySurvey, needOf, statesOf } from '../../../src/http/routes/ui/key-survey.js';
@@ -33,7 +33,7 @@ class Listed {
     return this.pages();
   }
 
-  examine(key: string): Promise<undefined> {
+  ask(_examine: 'examine', { key }: Asked<'examine'>): Promise<undefined> {
     this.examined.push(key);
     return Promise.resolve(undefined);
   }

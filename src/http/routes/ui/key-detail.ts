@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { Holding, InstanceDetail, Limiter } from '../../../limiter/limiter.js';
+import type { Holding, InstanceDetail, Operator } from '../../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow, type Limits } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
@@ -19,7 +19,7 @@ const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
-type ExaminedLimiter = Pick<Limiter, 'examine' | 'holdings'>;
+type ExaminedLimiter = Operator<'examine' | 'holdings'>;
 
 interface DetailParts {
   readonly limiter: ExaminedLimiter;
@@ -81,8 +81,8 @@ async function examineIn(
   key: string,
 ): Promise<Pick<Examined, 'detail' | 'holdings'>> {
   const [detail, holdings] = await Promise.all([
-    limiter.examine(key, MOST_QUEUED),
-    limiter.holdings(key),
+    limiter.ask('examine', { key, mostQueued: MOST_QUEUED }),
+    limiter.ask('holdings', { key }),
   ]);
   return { detail, holdings };
 }

@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { Holding, InstanceState, Limiter, LimitsOf } from '../../../limiter/limiter.js';
+import type { Holding, InstanceState, Operator, LimitsOf } from '../../../limiter/limiter.js';
 import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices, type Slices, type SliceTaker } from '../../../service/deciding/slices.js';
@@ -122,14 +122,14 @@ function idleState(key: string, { limits, maxRequestsInQueue }: IdleKey): Instan
  */
 export async function refreshRows(
   rows: readonly ListedKey[],
-  store: Pick<Limiter, 'inspect' | 'holdings'>,
+  store: Operator<'inspect' | 'holdings'>,
   onRead: (key: string, state: InstanceState | undefined) => void,
 ): Promise<KeyRow[]> {
   const fresh = await Promise.all(
     rows.map(async (row): Promise<KeyRow[]> => {
       const { key, recentDenials: run } = row;
       try {
-        const state = await store.inspect(key);
+        const state = await store.ask('inspect', { key });
         onRead(key, state);
         if (!state && !run) return [];
         const now = state ?? idleState(key, row);
@@ -154,10 +154,10 @@ export async function refreshRows(
  */
 async function holdingsShown(
   { key, held }: Pick<InstanceState, 'key' | 'held'>,
-  store: Pick<Limiter, 'holdings'>,
+  store: Operator<'holdings'>,
 ): Promise<ShownHoldings | undefined> {
   if (held === 0 || held > MOST_HITS) return undefined;
-  const all = await store.holdings(key);
+  const all = await store.ask('holdings', { key });
   const longestFirst = all.toSorted((a, b) => (b.heldMillis ?? -1) - (a.heldMillis ?? -1));
   return { shown: longestFirst.slice(0, SHOWN), count: all.length };
 }

@@ -4,7 +4,12 @@ import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from '../../../common/clock.js';
 import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, Limiter, QueueingReplica } from '../../../limiter/limiter.js';
+import type {
+  InstanceState,
+  Limiter,
+  Operator,
+  QueueingReplica,
+} from '../../../limiter/limiter.js';
 import { capacityOf } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 
@@ -105,7 +110,7 @@ const KEPT_AT_MOST = 50_000;
 /** In how many of the longest queues a survey looks for replicas. */
 const QUEUES_LOOKED_INTO = 5;
 
-type SurveyedLimiter = Pick<Limiter, 'list' | 'examine'>;
+type SurveyedLimiter = Pick<Limiter, 'list'> & Operator<'examine'>;
 
 /** All keys, as found by a walk through them. */
 export interface Survey {
@@ -268,7 +273,9 @@ class Walk {
     for (const { key, waiting } of this.states.values()) {
       if (waiting > 0) longest.offer(key, waiting);
     }
-    const examined = await Promise.all(longest.items.map((key) => limiter.examine(key, 0)));
+    const examined = await Promise.all(
+      longest.items.map((key) => limiter.ask('examine', { key, mostQueued: 0 })),
+    );
     const byName = new Map<string | undefined, QueueingReplica>();
     for (const found of examined.flatMap((detail) => detail?.replicas ?? [])) {
       const before = byName.get(found.replica);

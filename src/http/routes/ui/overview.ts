@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../../../common/clock.js';
 import type { Settings } from '../../../config/settings.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
+import type { InstanceState, Limiter, Operator } from '../../../limiter/limiter.js';
 import type { Readiness } from '../../../readiness/readiness.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Rules } from '../../../rules/rules.js';
@@ -74,11 +74,11 @@ export function overview(parts: OverviewParts): RequestHandler {
 async function unsurveyed(
   states: RowSources['states'],
   text: string,
-  store: Pick<Limiter, 'inspect'>,
+  store: Operator<'inspect'>,
 ): Promise<InstanceState | undefined> {
   if (text === '' || states.has(text)) return undefined;
   try {
-    return await store.inspect(text);
+    return await store.ask('inspect', { key: text });
   } catch (error) {
     if (error instanceof UnavailableError) return undefined;
     throw error;

@@ -33,7 +33,8 @@ const check = (requestId: string | undefined, more: Partial<CheckRequest> = {}) 
   limiter.check({ key: 'k', canWait: false, requestId, ...more });
 const wait = (requestId: string, key = 'k'): WatchedCheck =>
   startCheck(limiter, { key, canWait: true, requestId });
-const used = async (): Promise<number | undefined> => (await limiter.inspect('k'))?.limits[0].used;
+const used = async (): Promise<number | undefined> =>
+  (await limiter.ask('inspect', { key: 'k' }))?.limits[0].used;
 const approval = (requestId: string): Partial<Decision> => ({ outcome: 'approved', requestId });
 
 describe('the bound on the ids of a key', () => {
@@ -44,7 +45,7 @@ describe('the bound on the ids of a key', () => {
     const ids = Array.from({ length: 3 * MAX }, () => randomUUID());
     for (const id of ids) {
       expect(await check(id)).toMatchObject(approval(id));
-      await limiter.release('k', id);
+      await limiter.ask('release', { key: 'k', requestId: id });
     }
     await expect(check(randomUUID())).rejects.toMatchObject({ reason: 'key_full' });
     await expect(check(ids[0])).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
@@ -69,7 +70,7 @@ describe('the bound on the ids of a key', () => {
     }
     for (let i = 0; i < 3 * MAX; i += 1) {
       const decision = await check(randomUUID(), { maxRequests: 2 });
-      limiter.giveBack('k', (decision as { claim: string }).claim);
+      void limiter.ask('giveBack', { key: 'k', claim: (decision as { claim: string }).claim });
     }
     expect(await used()).toBe(1);
   });
@@ -151,12 +152,12 @@ describe('a key that is idle, and remembers a request', () => {
     use({ maxKeys: 1 });
     await check(id, { holdMillis: 20 * WINDOW });
     await clock.advance(19 * WINDOW);
-    expect(await limiter.release('k', id)).toBe(true);
+    expect(await limiter.ask('release', { key: 'k', requestId: id })).toBe(true);
   });
   const again = (): Promise<Decision> => check(id, { holdMillis: 20 * WINDOW });
 
   test('is not seen', async () => {
-    expect(await limiter.inspect('k')).toBeUndefined();
+    expect(await limiter.ask('inspect', { key: 'k' })).toBeUndefined();
     const pages = [];
     for await (const page of limiter.list()) pages.push(...page);
     expect(pages).toEqual([]);
@@ -166,7 +167,7 @@ describe('a key that is idle, and remembers a request', () => {
     await clock.advance(WINDOW);
     expect((await check(undefined, { maxRequests: 1 })).outcome).toBe('approved');
     await expect(again()).rejects.toMatchObject({ ...CONFLICT, conflict: 'used' });
-    expect(await limiter.inspect('k')).toMatchObject({
+    expect(await limiter.ask('inspect', { key: 'k' })).toMatchObject({
       limits: [{ used: 1, maximum: 1, millisToWindowEnd: WINDOW }],
     });
   });
@@ -191,7 +192,7 @@ describe('an approval that is not told yet', () => {
     waiters = [];
     for (let i = 0; i < WAITERS - 1; i += 1) waiters.push(wait(randomUUID()));
     waiters.push(wait(LAST));
-    expect(limiter.waiting).toBe(WAITERS);
+    expect(limiter.waiting()).toBe(WAITERS);
   });
   /** Approves all of them. */
   const approveAll = (): Promise<Decision> => check(undefined, { maxRequests: 100 });
@@ -209,12 +210,12 @@ describe('an approval that is not told yet', () => {
 
   test('is given back if its check disconnects, and leaves a later request alone', async () => {
     const filler = approveAll();
-    void limiter.release('k', LAST, { isUnused: true });
-    void limiter.pause('k', WINDOW);
+    void limiter.ask('release', { key: 'k', requestId: LAST, isUnused: true });
+    void limiter.ask('pause', { key: 'k', millis: WINDOW });
     const later = wait(LAST);
     waiters.at(-1)!.disconnect();
     await filler;
-    expect(await limiter.inspect('k')).toMatchObject({
+    expect(await limiter.ask('inspect', { key: 'k' })).toMatchObject({
       limits: [{ used: WAITERS + 1 }],
       waiting: 1,
     });
@@ -234,7 +235,7 @@ test('a claim of another limiter of the process changes nothing', async () => {
     claim: string;
   };
   await check(id);
-  limiter.giveBack('k', claim);
+  void limiter.ask('giveBack', { key: 'k', claim });
   expect(await used()).toBe(1);
   await other.close();
 });

@@ -78,7 +78,7 @@ describe('the embedded limiter', () => {
     test('treats a key such as __proto__ like any other', async () => {
       await approve('__proto__');
       expect((await check('__proto__')).outcome).toBe('denied');
-      expect(await limiter.inspect('constructor')).toBeUndefined();
+      expect(await limiter.ask('inspect', { key: 'constructor' })).toBeUndefined();
     });
 
     test('counts in whole milliseconds', async () => {
@@ -104,7 +104,7 @@ describe('the embedded limiter', () => {
       await clock.advance(1000);
       expect(clock.timers).toBe(withoutWaiters + 1);
       await clock.advance(1000);
-      expect(limiter.waiting).toBe(0);
+      expect(limiter.waiting()).toBe(0);
       expect(clock.timers).toBe(withoutWaiters);
     });
 
@@ -124,7 +124,7 @@ describe('the embedded limiter', () => {
       const decision = early.check({ key: 'k', canWait: true });
       await clock.advance(999);
       expect(timers).toBe(3);
-      expect(early.waiting).toBe(1);
+      expect(early.waiting()).toBe(1);
       await clock.advance(1);
       expect(await decision).toMatchObject({ outcome: 'approved' });
     });
@@ -139,7 +139,7 @@ describe('the embedded limiter', () => {
     );
     await limiter.close();
     await Promise.all(turnedAway);
-    expect(limiter.waiting).toBe(0);
+    expect(limiter.waiting()).toBe(0);
     expect(clock.timers).toBe(0);
   });
 
@@ -322,18 +322,20 @@ describe('the embedded limiter', () => {
         clock,
         { maxKeys: 1 },
       );
-      await limiter.peek({ key: 'a' });
+      await limiter.ask('peek', { key: 'a' });
       expect(clock.timers).toBe(0);
       await check('a');
-      await expect(limiter.peek({ key: 'b' })).rejects.toBeInstanceOf(StoreFullError);
-      expect(await limiter.peek({ key: 'a' })).toMatchObject({ outcome: 'denied' });
+      await expect(limiter.ask('peek', { key: 'b' })).rejects.toBeInstanceOf(StoreFullError);
+      expect(await limiter.ask('peek', { key: 'a' })).toMatchObject({ outcome: 'denied' });
       await clock.advance(500);
-      expect(await limiter.peek({ key: 'a' })).toMatchObject({ turnMillis: 500 });
+      expect(await limiter.ask('peek', { key: 'a' })).toMatchObject({ turnMillis: 500 });
     });
 
     test('is rejected after the end', async () => {
       await limiter.close();
-      await expect(limiter.peek({ key: 'a' })).rejects.toMatchObject({ reason: 'shutting_down' });
+      await expect(limiter.ask('peek', { key: 'a' })).rejects.toMatchObject({
+        reason: 'shutting_down',
+      });
     });
   });
 });
@@ -372,17 +374,17 @@ describe('kept places of the embedded limiter', () => {
     const limits = keyLimits({ windowMillis: 60_000, maxRequests: 9, maxRequestsInQueue: 9 });
     const policies = policiesWith(() => limits);
     const bounded = new MemoryLimiter(policies, clock, { maxIdsPerKey: 2 });
-    await bounded.pause('key', 1000);
+    await bounded.ask('pause', { key: 'key', millis: 1000 });
     const places = [ID, OTHER_ID, THIRD_ID].map((requestId) =>
       startCheck(bounded, { key: 'key', canWait: true, requestId, keepMillis: KEEP }),
     );
     for (const place of places) place.disconnect();
     await clock.advance(1000);
-    expect(await bounded.inspect('key')).toMatchObject({ held: 2, waiting: 1 });
+    expect(await bounded.ask('inspect', { key: 'key' })).toMatchObject({ held: 2, waiting: 1 });
     await bounded.check({ key: 'key', canWait: false, requestId: ID });
-    expect(await bounded.inspect('key')).toMatchObject({ held: 1, waiting: 1 });
-    await bounded.release('key', ID);
-    expect(await bounded.inspect('key')).toMatchObject({ held: 2, waiting: 0 });
+    expect(await bounded.ask('inspect', { key: 'key' })).toMatchObject({ held: 1, waiting: 1 });
+    await bounded.ask('release', { key: 'key', requestId: ID });
+    expect(await bounded.ask('inspect', { key: 'key' })).toMatchObject({ held: 2, waiting: 0 });
     await bounded.close();
   });
 
@@ -394,7 +396,7 @@ describe('kept places of the embedded limiter', () => {
     await clock.advance(1001);
     expect(unclaimed).toBe(1);
     await clock.advance(10_000);
-    expect(await limiter.inspect('key')).toBeUndefined();
+    expect(await limiter.ask('inspect', { key: 'key' })).toBeUndefined();
     expect(unclaimed).toBe(1);
   });
 
@@ -405,7 +407,7 @@ describe('kept places of the embedded limiter', () => {
       keep().disconnect();
       const there = keep({ requestId: OTHER_ID });
       limiter.handOver();
-      expect(limiter.waiting).toBe(1);
+      expect(limiter.waiting()).toBe(1);
       await clock.advance(1000);
       expect(await there.decision).toMatchObject({ outcome: 'approved', requestId: OTHER_ID });
     });
@@ -414,13 +416,13 @@ describe('kept places of the embedded limiter', () => {
       const kept = keep();
       limiter.handOver();
       kept.disconnect();
-      expect(limiter.waiting).toBe(0);
+      expect(limiter.waiting()).toBe(0);
     });
 
     test('no place is kept after a check was told that it waits', async () => {
       limiter.handOver();
       expect(await keep({ answerMillis: 0 }).decision).toMatchObject({ outcome: 'waiting' });
-      expect(limiter.waiting).toBe(0);
+      expect(limiter.waiting()).toBe(0);
     });
   });
 

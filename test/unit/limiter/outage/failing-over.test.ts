@@ -3,11 +3,6 @@ import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
-import {
-  allowAll,
-  decideLocally,
-  type Substitute,
-} from '../../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { StoreLimiterStub } from '../../../support/store-limiter-stub.js';
@@ -30,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => local.close());
 
-function limiterWith(substitute: Substitute): OutageLimiter {
+function limiterWith(substitute: MemoryLimiter | undefined): OutageLimiter {
   return new OutageLimiter(
     store,
     substitute,
@@ -65,7 +60,7 @@ const indexes = twenty.map((_key, i) => i);
 
 describe('waiters, when the store goes down,', () => {
   test('are approved in their order with the policy allow', async () => {
-    const checks = startWaiting(limiterWith(allowAll), ...twenty);
+    const checks = startWaiting(limiterWith(undefined), ...twenty);
     const order = orderOf(checks);
     await quiet();
     expect(order).toEqual([]);
@@ -79,7 +74,7 @@ describe('waiters, when the store goes down,', () => {
 
   test('wait no longer in total than their maximum wait', async () => {
     await local.check({ key: 'key', canWait: false });
-    const limiter = limiterWith(decideLocally(local));
+    const limiter = limiterWith(local);
     const long = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 1000 });
     const short = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 999 });
     const shortest = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 300 });
@@ -94,7 +89,7 @@ describe('waiters, when the store goes down,', () => {
   });
 
   test('come before checks that arrive while it is down', async () => {
-    const limiter = limiterWith(decideLocally(local));
+    const limiter = limiterWith(local);
     const checks = startWaiting(limiter, 'key', 'key');
     store.goDown('key');
     checks.push(...startWaiting(limiter, 'key'));
@@ -106,7 +101,7 @@ describe('waiters, when the store goes down,', () => {
   });
 
   test('keep their overrides', async () => {
-    const limiter = limiterWith(decideLocally(local));
+    const limiter = limiterWith(local);
     const checks = Array.from({ length: 3 }, () =>
       startCheck(limiter, { key: 'key', canWait: true, maxRequests: 2, maxRequestsInQueue: 7 }),
     );
@@ -117,14 +112,14 @@ describe('waiters, when the store goes down,', () => {
       'approved',
       undefined,
     ]);
-    expect(await local.inspect('key')).toMatchObject({
+    expect(await local.ask('inspect', { key: 'key' })).toMatchObject({
       limits: [{ maximum: 2 }],
       maxRequestsInQueue: 7,
     });
   });
 
   test('are moved only if their keys belong to it', async () => {
-    const checks = startWaiting(limiterWith(allowAll), 'key', 'other', 'key', 'other');
+    const checks = startWaiting(limiterWith(undefined), 'key', 'other', 'key', 'other');
     store.goDown('key');
     await quiet();
     expect(checks.map(({ settled }) => settled?.outcome)).toEqual([
@@ -144,7 +139,7 @@ describe('waiters, when the store goes down,', () => {
   });
 
   test('stay on this replica until they are decided, even after it comes back', async () => {
-    const [, second] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
+    const [, second] = startWaiting(limiterWith(local), 'key', 'key');
     store.goDown('key');
     await quiet();
     store.comeBack();
@@ -154,7 +149,7 @@ describe('waiters, when the store goes down,', () => {
   });
 
   test('fail if the replica stops at the same time', async () => {
-    const limiter = limiterWith(allowAll);
+    const limiter = limiterWith(undefined);
     const [check] = startWaiting(limiter, 'key');
     const turnedAway = expect(check!.decision).rejects.toMatchObject({ reason: 'shutting_down' });
     store.goDown('key');
@@ -165,7 +160,7 @@ describe('waiters, when the store goes down,', () => {
 
 describe('when the store goes down while it decides', () => {
   test('its approval holds', async () => {
-    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    const [check] = startWaiting(limiterWith(undefined), 'key');
     store.asked[0]!.waiter.approveFromQueue();
     store.goDown('key');
     expect(await check!.decision).toEqual({ outcome: 'approved', requestId: 'id 0', waited: true });
@@ -176,30 +171,30 @@ describe('when the store goes down while it decides', () => {
     ['before', ['fail', 'goDown']],
     ['after', ['goDown', 'fail']],
   ])('a check that fails %s the store goes down is decided once', async (_what, steps) => {
-    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
+    const [check] = startWaiting(limiterWith(local), 'key');
     for (const step of steps) {
       if (step === 'fail') store.asked[0]!.waiter.fail(new StoreUnavailableError());
       else store.goDown('key');
     }
     expect(await check!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
-    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
+    expect(await local.ask('inspect', { key: 'key' })).toMatchObject({
+      limits: [{ used: 1 }],
+      waiting: 0,
+    });
   });
 });
 
 describe('a client that disconnects', () => {
   test('before its check is moved is withdrawn, and this replica gets no check', async () => {
-    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
+    const [check] = startWaiting(limiterWith(local), 'key');
     check!.disconnect();
     store.goDown('key');
     expect(await check!.decision).toEqual(WITHDRAWN);
-    expect(await local.inspect('key')).toBeUndefined();
+    expect(await local.ask('inspect', { key: 'key' })).toBeUndefined();
   });
 
   test('while it waits on this replica makes room for the next', async () => {
-    const [, disconnecting, next] = startWaiting(
-      limiterWith(decideLocally(local)),
-      ...['key', 'key', 'key'],
-    );
+    const [, disconnecting, next] = startWaiting(limiterWith(local), ...['key', 'key', 'key']);
     store.goDown('key');
     await quiet();
     disconnecting!.disconnect();
@@ -209,19 +204,22 @@ describe('a client that disconnects', () => {
   });
 
   test.each(indexes)('%d steps into the move holds no place afterwards', async (steps) => {
-    const [first, disconnecting] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
+    const [first, disconnecting] = startWaiting(limiterWith(local), 'key', 'key');
     store.goDown('key');
     for (let i = 0; i < steps; i += 1) await Promise.resolve();
     disconnecting!.disconnect();
     expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     expect(await first!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
-    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 1 }], waiting: 0 });
+    expect(await local.ask('inspect', { key: 'key' })).toMatchObject({
+      limits: [{ used: 1 }],
+      waiting: 0,
+    });
   });
 
   test('before its check begins is withdrawn at once', async () => {
     const caller = new CallerPresence();
     caller.disconnect();
-    const limiter = limiterWith(allowAll);
+    const limiter = limiterWith(undefined);
     expect(await limiter.check({ key: 'key', canWait: true }, caller)).toEqual(WITHDRAWN);
   });
 });

@@ -5,7 +5,6 @@ import type { Decision, InstanceState, Limiter } from '../../../../src/limiter/l
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
-import { allowAll, decideLocally } from '../../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
@@ -39,13 +38,13 @@ describe('the outage policy', () => {
       policiesWith(() => limits),
       clock,
     );
-    allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger), clock);
-    deciding = new OutageLimiter(
+    allowing = new OutageLimiter(
       store,
-      decideLocally(local),
-      new OutageLog('local', clock, log.logger),
+      undefined,
+      new OutageLog('allow', clock, log.logger),
       clock,
     );
+    deciding = new OutageLimiter(store, local, new OutageLog('local', clock, log.logger), clock);
   });
   afterEach(() => local.close());
 
@@ -77,7 +76,7 @@ describe('the outage policy', () => {
         expect(asked.request).toEqual(request);
         expect(await decided).toEqual(decision);
       }
-      expect(await local.inspect('key')).toBeUndefined();
+      expect(await local.ask('inspect', { key: 'key' })).toBeUndefined();
       expect(log.lines).toEqual([]);
     });
 
@@ -98,8 +97,8 @@ describe('the outage policy', () => {
       startCheck(deciding, { key: 'key', canWait: true }).decision.catch(() => undefined);
       await new Promise(setImmediate);
       startCheck(deciding, { key: 'other', canWait: true }).decision.catch(() => undefined);
-      expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
-      expect([deciding.waitingOf('key'), deciding.waitingOf('other')]).toEqual([1, 1]);
+      expect([store.waiting(), local.waiting(), deciding.waiting()]).toEqual([1, 1, 2]);
+      expect([deciding.waiting('key'), deciding.waiting('other')]).toEqual([1, 1]);
     });
   });
 
@@ -109,21 +108,21 @@ describe('the outage policy', () => {
     });
 
     test('a peek says what the policy would decide, which the log does not count', async () => {
-      expect(await allowing.peek({ key: 'key' })).toEqual(ALLOWED);
-      expect(await deciding.peek({ key: 'key' })).toMatchObject(APPROVED_LOCALLY);
+      expect(await allowing.ask('peek', { key: 'key' })).toEqual(ALLOWED);
+      expect(await deciding.ask('peek', { key: 'key' })).toMatchObject(APPROVED_LOCALLY);
       expect(log.lines).toEqual([]);
-      expect(await local.inspect('key')).toBeUndefined();
+      expect(await local.ask('inspect', { key: 'key' })).toBeUndefined();
       await check(deciding);
-      expect(await deciding.peek({ key: 'key' })).toMatchObject({
+      expect(await deciding.ask('peek', { key: 'key' })).toMatchObject({
         ...REFUSED_LOCALLY,
         turnMillis: 1000,
       });
-      expect(await deciding.peek({ key: 'other' })).toEqual({ outcome: 'approved' });
+      expect(await deciding.ask('peek', { key: 'other' })).toEqual({ outcome: 'approved' });
     });
 
     test('a peek is rejected once the limiter closes', async () => {
       await allowing.close();
-      await expect(allowing.peek({ key: 'key' })).rejects.toMatchObject({
+      await expect(allowing.ask('peek', { key: 'key' })).rejects.toMatchObject({
         reason: 'shutting_down',
       });
     });
@@ -150,18 +149,20 @@ describe('the outage policy', () => {
       store.goDown('key');
       const terms = { hits: 2, maxRequests: 3 };
       const requestId = requestIdOf(await deciding.check({ key: 'key', canWait: false, ...terms }));
-      expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 2 }] });
+      expect(await local.ask('inspect', { key: 'key' })).toMatchObject({ limits: [{ used: 2 }] });
       store.comeBack();
-      expect(await deciding.release('key', requestId)).toBe(true);
+      expect(await deciding.ask('release', { key: 'key', requestId })).toBe(true);
       expect(store.released).toEqual([]);
-      expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }] });
-      expect(await deciding.release('key', requestId)).toBe(false);
+      expect(await local.ask('inspect', { key: 'key' })).toMatchObject({ limits: [{ used: 0 }] });
+      expect(await deciding.ask('release', { key: 'key', requestId })).toBe(false);
     });
 
     test('not at all while the store that may know it is down', async () => {
       await approveLocally();
       for (const limiter of [allowing, deciding]) {
-        await expect(limiter.release('key', 'id 0')).rejects.toThrow(StoreUnavailableError);
+        await expect(limiter.ask('release', { key: 'key', requestId: 'id 0' })).rejects.toThrow(
+          StoreUnavailableError,
+        );
       }
     });
   });
@@ -170,8 +171,10 @@ describe('the outage policy', () => {
     const starts = { name: 'starts', windowMillis: 1000, maximum: 1, counts: 'requests' } as const;
     limits = { ...limits, further: [{ ...starts, keepsReleased: true }] };
     const requestId = await approveLocally();
-    deciding.giveBack('key', requestId);
-    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }, { used: 0 }] });
+    void deciding.ask('giveBack', { key: 'key', claim: requestId });
+    expect(await local.ask('inspect', { key: 'key' })).toMatchObject({
+      limits: [{ used: 0 }, { used: 0 }],
+    });
   });
 
   test('an approval of a chosen request id is given back by its own check', async () => {
@@ -180,8 +183,8 @@ describe('the outage policy', () => {
       deciding.check({ key: 'key', canWait: false, requestId: randomUUID() });
     const decision = await ask();
     expect(decision).toMatchObject(APPROVED_LOCALLY);
-    deciding.giveBack('key', (decision as { claim: string }).claim);
-    expect(await local.inspect('key')).toMatchObject({ limits: [{ used: 0 }] });
+    void deciding.ask('giveBack', { key: 'key', claim: (decision as { claim: string }).claim });
+    expect(await local.ask('inspect', { key: 'key' })).toMatchObject({ limits: [{ used: 0 }] });
     expect(await ask()).toMatchObject(APPROVED_LOCALLY);
   });
 
@@ -190,24 +193,34 @@ describe('the outage policy', () => {
       await approveLocally();
       store.comeBack();
       store.pages = () => pages([instance('a')], [instance('b')]);
-      expect(await deciding.inspect('key')).toEqual(instance('key'));
-      expect(await deciding.examine('key', 1)).toMatchObject(instance('key'));
+      expect(await deciding.ask('inspect', { key: 'key' })).toEqual(instance('key'));
+      expect(await deciding.ask('examine', { key: 'key', mostQueued: 1 })).toMatchObject(
+        instance('key'),
+      );
       expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
     });
 
     test('comes from this replica while the store is down, with the policy local', async () => {
       await approveLocally();
       store.pages = () => pages(new StoreUnavailableError());
-      expect(await deciding.inspect('key')).toMatchObject({ key: 'key', limits: [{ used: 1 }] });
-      expect(await deciding.examine('key', 1)).toMatchObject({ key: 'key', limits: [{ used: 1 }] });
+      expect(await deciding.ask('inspect', { key: 'key' })).toMatchObject({
+        key: 'key',
+        limits: [{ used: 1 }],
+      });
+      expect(await deciding.ask('examine', { key: 'key', mostQueued: 1 })).toMatchObject({
+        key: 'key',
+        limits: [{ used: 1 }],
+      });
       expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', limits: [{ used: 1 }] }]]);
     });
 
     test('is unavailable while the store is down, with the policy allow', async () => {
       store.goDown('key');
       store.pages = () => pages(new StoreUnavailableError());
-      await expect(allowing.inspect('key')).rejects.toThrow(StoreUnavailableError);
-      await expect(allowing.examine('key', 1)).rejects.toThrow(StoreUnavailableError);
+      await expect(allowing.ask('inspect', { key: 'key' })).rejects.toThrow(StoreUnavailableError);
+      await expect(allowing.ask('examine', { key: 'key', mostQueued: 1 })).rejects.toThrow(
+        StoreUnavailableError,
+      );
       await expect(pagesOf(allowing)).rejects.toThrow(StoreUnavailableError);
     });
 
@@ -285,7 +298,7 @@ describe('the outage policy', () => {
     test('takes one of the places until its request no longer waits', async () => {
       const bounded = new OutageLimiter(
         store,
-        allowAll,
+        undefined,
         new OutageLog('allow', clock, log.logger),
         clock,
         1,
@@ -432,11 +445,9 @@ describe('the bound of waiters', () => {
       store = new StoreLimiterStub();
       limiter = new OutageLimiter(
         store,
-        decideLocally(
-          new MemoryLimiter(
-            policiesWith(() => LIMITS),
-            clock,
-          ),
+        new MemoryLimiter(
+          policiesWith(() => LIMITS),
+          clock,
         ),
         new OutageLog('local', clock, recordLog('silent').logger),
         clock,

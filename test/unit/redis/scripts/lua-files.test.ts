@@ -5,7 +5,7 @@ import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js'
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { LABELS } from '../../../../src/limiter/request.js';
 import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
-import { AMEND_REPLY } from '../../../../src/redis/scripts/changes-codec.js';
+import { AMEND_REPLY } from '../../../../src/redis/scripts/operations.js';
 import { HEAD, VERDICT } from '../../../../src/redis/scripts/check-codec.js';
 import { keysToInspect } from '../../../../src/redis/scripts/looks-codec.js';
 import { keysToRenew } from '../../../../src/redis/scripts/several-keys.js';
