@@ -60,7 +60,7 @@ describe.each([
   ['maxRequestsInQueue', 'REQUESTS_CAN_MOD_QUEUE'],
   ['windowMillis', 'REQUESTS_CAN_SET_WINDOW'],
 ])('an override that is forbidden: %s by %s=false', (forbidden, setting) => {
-  const app = useApp(() => ({ [setting]: 'false' }));
+  const app = useApp(() => ({ [setting]: 'false', WINDOW_MILLIS: '60000' }));
   const key = useHttpKey(() => app);
 
   test('is a 403 that names the override, and counts and changes nothing', async () => {

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { ratePath, send } from '../../support/http-client.js';
@@ -46,11 +46,16 @@ describe('a rules file that is changed', () => {
     replicas = await Promise.all([startReplica(settings), startReplica(settings)]);
   });
 
+  /** Puts another file in its place: nobody reads half of it. */
+  async function replaceBy(text: string): Promise<void> {
+    await rename(await fileWith(text), path);
+  }
+
   /** Changes the file, and resolves when all replicas have loaded it. */
   async function reload(text: string, order = (): void => undefined): Promise<void> {
     const reloads = ({ log }: ReplicaProcess): number => log.filter(isReload).length;
     const before = replicas.map(reloads);
-    await writeFile(path, text);
+    await replaceBy(text);
     order();
     await until(() => replicas.every((replica, i) => reloads(replica) > before[i]!));
   }
@@ -102,7 +107,7 @@ describe('a rules file that is changed', () => {
     const digest = await digestOf(replica);
     const stale = async (): Promise<unknown> =>
       (await scrape(replica.url)).valuesOf('ratelimit_rules_stale');
-    await writeFile(path, 'keys:\n  - key_pattern: a\n    window_milis: 7\n');
+    await replaceBy('keys:\n  - key_pattern: a\n    window_milis: 7\n');
     // Both, since one that has not seen this file sees no change when the rules are back.
     const [{ level, reason }] = await Promise.all([refused(replica), refused(other)]);
     expect([level, reason]).toEqual([
