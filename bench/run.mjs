@@ -30,6 +30,7 @@ const SCENARIOS = {
   cluster: ['cluster', 'cluster'],
   sizing: ['sizing', 'sizing'],
   starts: ['starts', 'starts'],
+  regress: ['regress', 'regress'],
 };
 const HELP = `npm run bench -- [options]
 
@@ -39,6 +40,7 @@ const HELP = `npm run bench -- [options]
   --only A,B        only these: ${Object.keys(SCENARIOS).join(', ')}
   --with NAME=PATH  beside a peer that you have built: ${Object.keys(NATIVE_PEERS).join(', ')};
                     once for each, with the path of its program
+  --base COMMIT     of regress: what this build costs beside that commit's
   --before PATH     beside an older Sluice: a checkout that is built
   --publish         put a whole run into BENCHMARKS.md and bench/results/published.*
 `;

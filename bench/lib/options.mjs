@@ -17,6 +17,7 @@ export function readOptions(words, { scenarios, peers }) {
       windows: { type: 'string', default: '50' },
       only: { type: 'string', default: '' },
       with: { type: 'string', multiple: true, default: [] },
+      base: { type: 'string' },
       before: { type: 'string' },
       publish: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -30,6 +31,9 @@ export function readOptions(words, { scenarios, peers }) {
   const only = values.only === '' ? scenarios : values.only.split(',');
   const unknown = only.find((name) => !scenarios.includes(name));
   if (unknown !== undefined) throw new Error(`no measurement is called ${unknown}`);
+  if (values.only.split(',').includes('regress') && values.base === undefined) {
+    throw new Error('regress takes --base COMMIT');
+  }
   if (values.publish && values.only !== '') {
     throw new Error('--publish takes a whole run, without --only');
   }
@@ -41,6 +45,7 @@ export function readOptions(words, { scenarios, peers }) {
     windows,
     only,
     with: pathsOf(values.with, peers),
+    base: values.base,
     before: values.before === undefined ? undefined : checkoutIn(values.before),
   };
 }

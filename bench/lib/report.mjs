@@ -25,6 +25,7 @@ export function report(results) {
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
     ...sizingSections(results.sizing),
     startsSection(results.starts),
+    regressSection(results.regress),
     goalsSection(results),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -420,10 +421,29 @@ function pacedSection(crowds) {
   );
 }
 
+function regressSection(measured) {
+  if (!measured) return undefined;
+  const rows = measured.cases.map(({ name, cpuMicros, redisCpuMicros }) => [
+    name,
+    ...[cpuMicros, redisCpuMicros].flatMap((figure) =>
+      figure
+        ? [tenths(figure.base.median), tenths(figure.now.median), spread(figure.ratio, hundredths)]
+        : ['', '', ''],
+    ),
+  ]);
+  const [own, inRedis] = ['its CPU µs', 'Redis CPU µs'];
+  return section(
+    `This build beside ${measured.base}, for each decision or flow`,
+    ['case', `${own}, base`, 'now', 'ratio', `${inRedis}, base`, 'now', 'ratio'],
+    rows,
+  );
+}
+
 const count = (value) => Math.round(value).toLocaleString('en-US');
 const millis = (micros) => (micros / 1000).toFixed(2);
 const kibibytes = (bytes) => (bytes / 1024).toFixed(1);
 const tenths = (value) => value.toFixed(1);
+const hundredths = (value) => value.toFixed(2);
 const times = (value) => (value === undefined ? '' : `${value.toFixed(2)} x`);
 
 function spread({ median, min, max }, format) {

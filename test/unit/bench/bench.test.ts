@@ -21,7 +21,7 @@ interface OptionsModule {
   readonly publicCommand: (words: readonly string[]) => string;
 }
 
-const KNOWN = { scenarios: ['throughput', 'wake'], peers: ['gocc', 'limitador'] };
+const KNOWN = { scenarios: ['throughput', 'wake', 'regress'], peers: ['gocc', 'limitador'] };
 
 const optionsPath = '../../../bench/lib/options.mjs';
 const { readOptions, publicCommand } = (await import(optionsPath)) as OptionsModule;
@@ -36,6 +36,7 @@ test('without options, everything is measured, without programs that have to be 
     windows: 50,
     only: KNOWN.scenarios,
     with: {},
+    base: undefined,
     before: undefined,
   });
 });
@@ -55,6 +56,7 @@ test.each([
   [['--with', `doorman=${process.execPath}`], 'no peer is called doorman: gocc, limitador'],
   [['--with', 'gocc=./missing'], 'there is no program ./missing'],
   [['--before', './test'], 'there is no dist/main.js in ./test'],
+  [['--only', 'regress'], 'regress takes --base COMMIT'],
   [['--only', 'wake,sleep'], 'no measurement is called sleep'],
   [['--rounds', '0'], '--rounds takes a number above 0'],
   [['--seconds', 'two'], '--seconds takes a number above 0'],
