@@ -20,7 +20,7 @@ import { inPlace, RequestPlaces } from '../request-places.js';
 import type { OutageLog } from './outage-log.js';
 
 /**
- * Who is asked first, substitute or store. The substitute alone knows what it approved: if it answers false or undefined, the
+ * Which is asked first, the substitute or the store. The substitute alone knows what it approved: if it answers false or undefined, the
  * store is asked. The substitute also answers for the store while that is down.
  */
 const ASKED_FIRST: Readonly<Record<OperationName, 'store' | 'substitute'>> = {
