@@ -62,8 +62,8 @@ local function parse_calendars(text)
   return calendars
 end
 
--- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text, as it
--- is stored as well, the part of it that has the further limits, and what the caller says of its calendars, by their names.
+-- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text of all these, as
+-- it is stored as well, the part of it that has the further limits, and what the caller says of its calendars, by their names.
 function limits_text.parse(text)
   local rules = parsed[text]
   if not rules then
@@ -75,9 +75,10 @@ function limits_text.parse(text)
     for _, limit in ipairs(limits) do
       limit.windows = calendars[limit.parameter]
     end
+    local of_limits = string.sub(text, 1, -1 - #of_calendars)
     rules = {
-      text = text,
-      stored_text = FORM .. ' ' .. text,
+      text = of_limits,
+      stored_text = FORM .. ' ' .. of_limits,
       limits = limits,
       own = limits[1],
       queue_max = tonumber(queue_max),
@@ -105,8 +106,9 @@ function limits_text.parse_stored(text)
   return limits_text.parse(string.sub(text, #FORM + 2))
 end
 
+-- To format numbers takes as long as two commands, so it is done only for limits that are not those of the rules or of the store.
 function limits_text.to_store(state)
-  return FORM .. ' ' .. limits_text.format(state)
+  return FORM .. ' ' .. (state.limits_changed and limits_text.format(state) or state.limits_text)
 end
 
 function limits_text.format(state)

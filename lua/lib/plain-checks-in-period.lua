@@ -48,7 +48,7 @@ local function approve(keys, state, call, batch, text)
     own:take(keys, state, call, batch.arguments[batch.first_id + granted], 1, false)
     granted = granted + 1
   end
-  local own_text = json.object(own:format({}))
+  local own_text = json.object(own:format())
   -- It is the same if all ids are of approvals from before.
   if own_text ~= text then
     redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', own_text)

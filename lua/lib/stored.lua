@@ -83,20 +83,23 @@ end
 
 -- The texts of `more`, `queue` and `holds`, each nil if it says nothing.
 local function format_optional(state)
-  local queue, holds = {}, {}
-  json.add_all(queue, state, QUEUE)
-  json.add_all(holds, state, HOLDS)
-  json.add(holds, 'last_lapse', state.last_lapse ~= state.first_lapse and digits(state.last_lapse))
+  local own, queue, holds = state.own, '', ''
+  -- Without a ticket nobody has waited. After the clock has gone back, a new key knows only when its waiters were served.
+  if state.ticket > 0 or state.served > 0 then
+    queue = json.fields(state, QUEUE)
+  end
+  if stored.has_holds(state) or state.lapsed_unclaimed > 0 then
+    holds = json.fields(state, HOLDS)
+    holds = json.add(holds, 'last_lapse', state.last_lapse ~= state.first_lapse and digits(state.last_lapse))
+  end
   -- After each check it follows from the windows.
-  local expires = state.expires ~= stored.idle_time(state) and state.expires or 0
-  local fields = {}
-  json.add(fields, 'expires', expires > 0 and digits(expires))
-  json.add(fields, 'own', state.own.has_boundary and json.object(state.own:format({})))
-  json.add(fields, 'further', #state.limits > 1 and key_limits.format_further(state))
-  json.add_all(fields, state, MORE)
-  if #fields + #queue + #holds > 0 then
-    json.add_all(fields, state, SAYS_NOTHING_ALONE)
-    return json.object(fields), #queue > 0 and json.object(queue) or nil, #holds > 0 and json.object(holds) or nil
+  local more = json.add('', 'expires', state.expires ~= stored.idle_time(state) and digits(state.expires))
+  more = json.add(more, 'own', own.has_boundary and json.object(own:format()))
+  more = json.add(more, 'further', #state.limits > 1 and key_limits.format_further(state))
+  more = json.join(more, json.fields(state, MORE))
+  if more ~= '' or queue ~= '' or holds ~= '' then
+    more = json.join(more, json.fields(state, SAYS_NOTHING_ALONE))
+    return json.object(more), queue ~= '' and json.object(queue) or nil, holds ~= '' and json.object(holds) or nil
   end
 end
 
@@ -179,37 +182,52 @@ local function add(values, before, name, number)
   end
 end
 
--- The same for a text. A field that says nothing more is added to `gone`.
+-- The same for a text. Returns the fields that say nothing more, `gone`, which is nil if there is none yet.
 local function replace(values, gone, before, name, text)
   if text and text ~= before then
     values[#values + 1], values[#values + 2] = name, text
+  elseif before and not text then
+    gone = gone or {}
+    gone[#gone + 1] = name
   end
-  gone[#gone + 1] = before and not text and name or nil
+  return gone
 end
+
+-- What each new state has, in a table that need not grow.
+local function values_of_new(state)
+  return {
+    'start', digits(state.own.start), 'limits', limits_text.to_store(state), 'approved', digits(state.own.used),
+    'turn', digits(state.generation), 'born', digits(state.born),
+  }
+end
+
+local NOTHING_STORED = {}
 
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
-  local own, values = state.own, {}
-  local start, _, approved, turn, denied, stored_more, stored_own, stored_queue, stored_holds = unpack(state.stored_values or {}, 1, 9)
-  local own_text, gone = not own.has_boundary and json.object(own:format({})), {}
+  local own, values = state.own, state.is_new and values_of_new(state) or {}
+  local start, _, approved, turn, denied, stored_more, stored_own, stored_queue, stored_holds =
+    unpack(state.stored_values or NOTHING_STORED, 1, 9)
+  local own_text = not own.has_boundary and json.object(own:format())
   local more, queue, holds = format_optional(state)
-  add(values, start, 'start', own.start)
-  replace(values, gone, nil, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
-  -- Without boundaries it changes with time alone: it is written with what it follows from.
-  add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
-  add(values, turn, 'turn', state.generation)
-  add(values, nil, 'born', state.is_new and state.born)
+  if not state.is_new then
+    add(values, start, 'start', own.start)
+    replace(values, nil, nil, 'limits', state.limits_changed and limits_text.to_store(state))
+    -- Without boundaries it changes with time alone: it is written with what it follows from.
+    add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
+    add(values, turn, 'turn', state.generation)
+  end
   add(values, denied, 'denied', (state.denied > 0 or denied) and state.denied)
   add(values, nil, 'released', state.released_at)
   add(values, nil, 'changed', state.limits_changed_at)
-  replace(values, gone, stored_own, 'own', own_text)
-  replace(values, gone, stored_more, 'more', more)
-  replace(values, gone, stored_queue, 'queue', queue)
-  replace(values, gone, stored_holds, 'holds', holds)
+  local gone = replace(values, nil, stored_own, 'own', own_text)
+  gone = replace(values, gone, stored_more, 'more', more)
+  gone = replace(values, gone, stored_queue, 'queue', queue)
+  gone = replace(values, gone, stored_holds, 'holds', holds)
   if #values > 0 then
     redis.call('HSET', keys.state, unpack(values))
   end
-  if #gone > 0 then
+  if gone then
     redis.call('HDEL', keys.state, unpack(gone))
   end
 end

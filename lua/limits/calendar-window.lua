@@ -26,9 +26,8 @@ function calendar_window.begin(declared, start, ids)
   return limit
 end
 
-function calendar_window:format(fields)
-  json.add_all(fields, self, STORED)
-  return fixed_window.format(self, fields)
+function calendar_window:format()
+  return json.join(json.fields(self, STORED), fixed_window.format(self))
 end
 
 function calendar_window:read(state, stored)

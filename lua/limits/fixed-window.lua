@@ -34,10 +34,9 @@ function fixed_window.begin(declared, start, ids)
   return any_limit.begin(fixed_window, declared, start, ids)
 end
 
--- Adds what a kind has to store besides `start` and `used` to the texts of fields of lib/json. Returns these.
-function fixed_window:format(fields)
-  json.add_all(fields, self, STORED)
-  return fields
+-- What a kind has to store besides `start` and `used`, as fields of lib/json.
+function fixed_window:format()
+  return json.fields(self, STORED)
 end
 
 -- Reads the same. `stored`: a table of these fields.

@@ -42,11 +42,11 @@ function key_limits.read_further(state, stored)
 end
 
 function key_limits.format_further(state)
-  local fields = {}
+  local fields = ''
   for i = 2, #state.limits do
     local limit = state.limits[i]
     local counts = string.format('"start":%.0f,"used":%.0f', limit.start, limit.used)
-    json.add(fields, limit.name, json.object(limit:format({ counts })))
+    fields = json.add(fields, limit.name, json.object(json.join(counts, limit:format())))
   end
   return json.object(fields)
 end

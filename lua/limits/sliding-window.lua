@@ -22,16 +22,20 @@ function sliding_window.begin(declared, start)
   return limit
 end
 
+local function format(step_start, number, sums)
+  return string.format('"step_start":%d,"number":%d,"sums":[%s]', step_start, number, table.concat(sums, ','))
+end
+
 -- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
 -- any.
 -- A move alone is not written, since the next call moves in the same way: `stored` is what was read, until more has changed.
-function sliding_window:format(fields)
-  local step_start, number, sums = self.step_start, self.number, {}
-  if self.stored then
-    step_start, number, sums = self.stored.step_start, self.stored.number, self.stored.sums
+function sliding_window:format()
+  local stored, number, by_number, sums = self.stored, self.number, self.sums, {}
+  if stored then
+    return format(stored.step_start, stored.number, stored.sums)
   end
-  for age = 0, self.stored and -1 or self.steps do
-    local sum = self.sums[self.number - age]
+  for age = 0, self.steps do
+    local sum = by_number[number - age]
     if sum then
       for empty = #sums + 1, age do
         sums[empty] = 0
@@ -39,10 +43,7 @@ function sliding_window:format(fields)
       sums[age + 1] = sum
     end
   end
-  fields[#fields + 1] = string.format(
-    '"step_start":%.0f,"number":%.0f,"sums":[%s]', step_start, number, table.concat(sums, ',')
-  )
-  return fields
+  return format(self.step_start, number, sums)
 end
 
 function sliding_window:read(state, stored)
@@ -127,11 +128,15 @@ end
 
 -- The oldest step whose end has made room for this much, and whether the steps take so much in all: the rest is held.
 local function step_that_frees(self, missing)
-  local number = self.number - self.steps
-  while number < self.number and missing > (self.sums[number] or 0) do
-    missing, number = missing - (self.sums[number] or 0), number + 1
+  local sums = self.sums
+  for number = self.number - self.steps, self.number do
+    local sum = sums[number] or 0
+    if missing <= sum then
+      return number, true
+    end
+    missing = missing - sum
   end
-  return number, missing <= (self.sums[number] or 0)
+  return self.number, false
 end
 
 -- When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count that

@@ -24,6 +24,7 @@
 
 local any_limit = require 'limits/any-limit'
 local held = require 'limits/held'
+local json = require 'lib/json'
 local recent_ids = require 'limits/recent-ids'
 
 -- What a level may lack by the rounding of doubles.
@@ -43,17 +44,14 @@ function token_bucket.begin(declared, start)
   return limit
 end
 
--- Each check writes it. `json.add_all` would take twice as long.
-function token_bucket:format(fields)
-  fields[#fields + 1] = string.format(
-    '"level":%.17g,"time":%.0f,"generation":%.0f', self.level, self.time, self.generation
-  )
-  if self.pace_since > 0 or self.high_max > 0 then
-    fields[#fields + 1] = string.format(
-      '"pace_since":%.0f,"high_max":%.0f,"excess":%.17g', self.pace_since, self.high_max, self.excess
-    )
+-- Each check writes it. `json.fields` would take twice as long.
+function token_bucket:format()
+  local fields = string.format('"level":%.17g,"time":%d,"generation":%d', self.level, self.time, self.generation)
+  if self.pace_since == 0 and self.high_max == 0 then
+    return fields
   end
-  return fields
+  local of_pace = string.format('"pace_since":%.0f,"high_max":%.0f,"excess":%.17g', self.pace_since, self.high_max, self.excess)
+  return json.join(fields, of_pace)
 end
 
 function token_bucket:read(_, stored)

@@ -45,11 +45,13 @@ end
 -- forgotten as they leave, and a key may have many records of requests that do not wait.
 function queue.drop(keys, state, tally, has_lost)
   if not stored.has_holds(state) and state.named == 0 then
-    redis.call('UNLINK', keys.records)
-  elseif has_lost or tally.places > 0 then
-    requests.forget_waiting(keys)
+    redis.call('UNLINK', keys.queue, keys.replicas, keys.records)
+  else
+    if has_lost or tally.places > 0 then
+      requests.forget_waiting(keys)
+    end
+    redis.call('UNLINK', keys.queue, keys.replicas)
   end
-  redis.call('UNLINK', keys.queue, keys.replicas)
   lists.drop(keys, state, has_lost)
   replicas.forget(tally)
 end
