@@ -3,7 +3,8 @@
 --
 -- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 records, 5 replicas, 6 to 8 past requests. A name costs Redis more
 --       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
---       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8.
+--       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8. Both are of keys that
+--       are bare, as far as the caller knows.
 --       None if the names are in several slots of a cluster
 -- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
@@ -51,7 +52,7 @@ local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdic
 local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
 local ALL_NAMES, CHUNK = key_names.PER_INSTANCE, chunks.SIZE
 local read_values, read_all_values = key_names.read_values, key_names.read_all_values
-local decide_plainly = plain_checks.decide
+local decide_in_windows, decide_in_period = plain_checks.decide_in_windows, plain_checks.decide_in_period
 
 local function append(replies, reply)
   if not reply or reply.err then
@@ -76,7 +77,7 @@ end
 -- A batch:
 --   names, first_key, names_given   the names of its key: how many there are from names[first_key] on
 --   arguments, first_id, size       the ids of its checks: how many there are from arguments[first_id] on
---   rules, special                  the caller's limits for its key, and what is special about it, a JSON text, or nil
+--   rules, special                  the caller's limits for its key, and a JSON text of what it says, or nil: plain checks say nothing
 -- All batches of all calls are read into this one: another table for each call costs Redis 4 % of a plain check.
 local kept_batch = {}
 
@@ -119,10 +120,16 @@ local function decide_in_order(replies, call, batch, is_last)
   local own = batch.rules.own
   local is_fixed = own.takes_window
   local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
-  if values[2] == batch.rules.stored_text and not values[6]
-    and not batch.special and size <= CHUNK and not call.is_sent_again
-  then
-    local micros, used, granted = (is_fixed and decide_plainly or checks.decide_plainly)(call, batch, values)
+  -- A key is bare if its state says nothing but what counts of its own limit, which is the caller's: it has no further limits, no
+  -- holds, no overrides, and nobody has ever waited.
+  local is_bare = values[2] == batch.rules.stored_text and not values[6]
+  if is_bare and not batch.special and size <= CHUNK and not call.is_sent_again then
+    local micros, used, granted
+    if is_fixed then
+      micros, used, granted = decide_in_windows(call, batch, values)
+    else
+      micros, used, granted = decide_in_period(call, batch, values, checks.begin_limit)
+    end
     if micros then
       append_plain(replies, size, own.max, micros, used, granted)
       return true

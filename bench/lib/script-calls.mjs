@@ -44,6 +44,7 @@ export async function approvedAlone(scripts, key, { hits, holdMillis } = {}) {
       names: naming.namesOf(key),
       overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
       checks: [{ requestId: randomUUID(), request: { canWait: false, hits, holdMillis } }],
+      arePlain: hits === undefined && holdMillis === undefined,
     },
   ]);
   if (reply instanceof Error) throw reply;

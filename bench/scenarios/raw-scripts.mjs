@@ -47,6 +47,7 @@ function commandOf(script, keys, checks) {
       requestId: `33ae0015-5d23-4b92-${i}-__rand_int__`,
       request: { canWait: false },
     })),
+    arePlain: true,
   }));
   return checkCommand(script, batches, LIMITS);
 }

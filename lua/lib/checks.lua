@@ -29,7 +29,6 @@ local lost_key = require 'lib/lost-key'
 local own_ids = require 'limits/own-ids'
 local past_requests = require 'lib/past-requests'
 local pause = require 'lib/pause'
-local plain_checks_in_period = require 'lib/plain-checks-in-period'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
@@ -39,8 +38,8 @@ local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 local verdicts = require 'lib/verdicts'
 
--- check.lua calls `decide_plainly` by this fragment, since an EVALSHA defines neither before it is called.
-local checks = { decide_plainly = plain_checks_in_period.decide }
+-- check.lua gets the kinds by this fragment, since an EVALSHA defines neither before they are needed.
+local checks = { begin_limit = kinds.begin }
 
 local NOTHING = {}
 
@@ -178,20 +177,20 @@ end
 -- alone would cost several commands. Returns the places that checks have taken over, by the numbers of the checks; nil if none has.
 local function decide_all(keys, state, call, batch, asked, replies)
   local decided = call.is_sent_again and find_decided(keys, call, batch.ids) or NOTHING
-  local are_plain = not asked.has_terms and #state.limits == 1 and own_ids.have_one_each(state)
-  local first_left = are_plain and serving.is_next(keys, state, call) and approve(keys, state, call, batch, decided, replies) or 1
-  local joining, plain, places = {}, { hits = 1 }, nil
+  local are_alike = not asked.has_terms and #state.limits == 1 and own_ids.have_one_each(state)
+  local first_left = are_alike and serving.is_next(keys, state, call) and approve(keys, state, call, batch, decided, replies) or 1
+  local joining, one_hit, places = {}, { hits = 1 }, nil
   for i = first_left, batch.size do
     local id = batch.ids[i]
-    local request = asked.requests and asked.requests[i] or plain
+    local request = asked.requests and asked.requests[i] or one_hit
     request.requestId = id
-    local reply = not request.owner and decided[id] or not are_plain and answer_or_approve(keys, state, call, request)
+    local reply = not request.owner and decided[id] or not are_alike and answer_or_approve(keys, state, call, request)
     replies[i + verdicts.HEAD] = reply or deny_or_queue(keys, state, call, request, joining)
     if request.place then
       places = places or {}
       places[tostring(i)] = request.place.list or {}
     end
-    if not are_plain then
+    if not are_alike then
       join(keys, state, call, joining)
       joining = {}
     end
@@ -218,8 +217,8 @@ local function ids_of(batch)
   return ids
 end
 
--- What the checks of a batch ask for, `requests`, and whether any of them has what most have not; nothing for plain checks, which
--- have no table before one of them needs it.
+-- What the checks of a batch ask for, `requests`, and whether any of them has what most have not; nothing if the batch says nothing
+-- of them: plain checks have no table before one of them needs it.
 -- `said`: what the batch says.
 local function read_requests(call, ids, said)
   if not said.requests then

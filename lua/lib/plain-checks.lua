@@ -1,7 +1,6 @@
--- Decides plain checks of a fixed window. Nearly all checks are plain: without overrides, hits or waiting, of a key that has
--- the caller's limits and for which nobody has ever waited. lib/checks decides them in the same way, as it decides all
--- others. But a plain check needs no tables and few calls, which halves Redis's time for it.
--- test/redis/lua/checks.test.ts compares the two ways. lib/plain-checks-in-period has those of other limits.
+-- Decides plain checks (`isPlain` in src/limiter/limiter.ts) of bare keys (check.lua). lib/checks decides them in the same way, as
+-- it decides all others. But these need no tables and few calls, which halves Redis's time for them.
+-- test/redis/lua/checks.test.ts compares the two ways.
 
 local digits = require 'lib/digits'
 local key_names = require 'lib/key-names'
@@ -24,6 +23,7 @@ local function approve(requests, batch, granted)
   return redis.call('SADD', requests, unpack(batch.arguments, first_id, first_id + granted - 1))
 end
 
+-- In mid-window of a fixed window.
 local function decide_in_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
@@ -69,13 +69,13 @@ local function decide_in_new_window(call, batch, size, own, start, values)
   return window.micros_to_end(start, own.window, call.now_us), granted, granted
 end
 
--- Decides the plain checks of a batch. `values`: of its key, from `key_names.read_values`.
+-- Decides the plain checks of a batch, of a key whose own limit is a fixed window. `values`: from `key_names.read_values`.
 -- Returns the microseconds until there may be room again, what counts of the limit, and how many of the checks are approved,
 -- from the first on. Returns nil and changes nothing if a set of ids may become full, if windows share it, if the clock has
 -- gone back, if the key is idle, or if a window begins without the names for it.
 --
 -- The first write takes memory, so that a full Redis refuses it (lib/stored).
-function plain_checks.decide(call, batch, values)
+function plain_checks.decide_in_windows(call, batch, values)
   local size, own = batch.size, batch.rules.own
   local start, length, now_ms = tonumber(values[1]), own.window, call.now_ms
   if values[3] + size > call.max_ids or windows_share_set(call, length) then
@@ -85,6 +85,85 @@ function plain_checks.decide(call, batch, values)
   elseif now_ms >= start and now_ms < window.idle_at(start, length) and batch.names_given > IN_WINDOW then
     return decide_in_new_window(call, batch, size, own, window.start_of(start, length, now_ms), values)
   end
+end
+
+-- Returns the parts of a state that the limit reads and changes, in a key without holds. All keys with the same rules share
+-- them, one after the other: another table for each check costs Redis 4 % of it.
+local function shared_state(declared, start, begin_limit)
+  local state = declared.shared_state
+  if not state then
+    state = { own = begin_limit(declared, start), held = 0, held_ids = 0, first_lapse = 0, unclaimed = 0, unclaimed_held = 0 }
+    declared.shared_state = state
+  end
+  local own = state.own
+  own.start, own.id_names, own.id_counts = start, nil, nil
+  state.remembered = nil
+  return state
+end
+
+-- Reads the limit, and moves it on to the time of the call. Returns false if its period or a generation of its ids has
+-- ended, or if the clock has gone back.
+local function read_limit(state, own, call, text)
+  own:read(state, cjson.decode(text))
+  if own:begin_by(call.now_ms) or not own:is_current(call.now_ms) then
+    return false
+  end
+  own:move(call.now_us)
+  return own.generation == own.kept_generation
+end
+
+-- Approves the first check, which fits, and as many of the next ones as fit. Returns how many. Returns nil and changes
+-- nothing if the ids may become too many. `text`: of the limit, as it is stored. It reads each name before the first write: while a
+-- slot of a cluster moves, Redis fails a command on a name that it does not find.
+local function approve_fitting(keys, state, call, batch, text)
+  local own, granted = state.own, 0
+  local had_requests = redis.call('SCARD', keys.requests) > 0
+  if own:free_ids(keys, state, call, false) < batch.size then
+    return nil
+  end
+  while granted < batch.size and (granted == 0 or own:fits(1)) do
+    own:take(keys, state, call, batch.arguments[batch.first_id + granted], 1, false)
+    granted = granted + 1
+  end
+  local own_text = '{' .. own:format() .. '}'
+  -- It is the same if all ids are of approvals from before.
+  if own_text ~= text then
+    redis.call('HSET', keys.state, 'approved', digits(own.used), 'own', own_text)
+  end
+  if state.remembered and not had_requests then
+    redis.call('PEXPIREAT', keys.requests, digits(window.idle_at(own.start, own.window)))
+  end
+  return granted
+end
+
+-- The same for a key whose own limit is a sliding window or a token bucket, while its period goes on. The limit itself counts, as for
+-- all other checks. But there is no queue, hold or pause to look at, and little changes. `values`: from `key_names.read_all_values`.
+-- `begin_limit`: `kinds.begin`. An EVALSHA does not define the kinds for checks of fixed windows.
+function plain_checks.decide_in_period(call, batch, values, begin_limit)
+  local declared, state_key = batch.rules.own, batch.names[batch.first_key]
+  local text = values[7]
+  if not text or windows_share_set(call, declared.window) then
+    return nil
+  end
+  local state = shared_state(declared, tonumber(values[1]), begin_limit)
+  local own = state.own
+  if not read_limit(state, own, call, text) then
+    return nil
+  end
+  local granted = 0
+  if own:fits(1) then
+    local keys = { state = state_key, requests = batch.names[batch.first_key + REQUESTS] }
+    granted = approve_fitting(keys, state, call, batch, text)
+    if not granted then
+      return nil
+    end
+  end
+  if granted < batch.size then
+    redis.call('HSET', state_key, 'denied', digits((values[5] or 0) + batch.size - granted))
+  end
+  -- One hit has room when there is more room than now.
+  local micros = math.floor(own:room_at(state, 1) * 1000 + 0.5) - call.now_us
+  return micros, digits(own.used) .. ':' .. digits(micros), granted
 end
 
 return plain_checks

@@ -1,5 +1,5 @@
 -- The requests of a key of which more is known than that they are approved. A hash, `records`, has them: request id -> JSON
--- with the fields of KEPT, those that say nothing left out. A plain approval has none.
+-- with the fields of KEPT, those that say nothing left out. Most approvals have none.
 --
 -- The states, with what a request counts and how it goes on:
 --   waiting    nothing; it is approved, or withdrawn
@@ -50,7 +50,7 @@ local KEPT = {
 requests.LABELS = { 'holder' }
 
 -- As most waiters are, which have nothing but a ticket.
-local PLAIN_WAITER, END_OF_PLAIN = '{"state":"waiting","ticket":"', '"}'
+local TICKET_ONLY, END_OF_TICKET = '{"state":"waiting","ticket":"', '"}'
 
 local function format_list(list)
   local parameter = list.headStartMillis and 'headStartMillis' or 'weight'
@@ -64,15 +64,15 @@ local function format_value(value)
   return type(value) == 'number' and digits(value) or cjson.encode(value)
 end
 
-local function is_plain_waiter(request)
+local function has_only_ticket(request)
   return request.state == requests.WAITING and request.hits == 1
     and not (request.holdMillis or request.list or request.owner or request.keepMillis)
 end
 
 local function format(request)
   local state = request.state
-  if is_plain_waiter(request) then
-    return PLAIN_WAITER .. request.ticket .. END_OF_PLAIN
+  if has_only_ticket(request) then
+    return TICKET_ONLY .. request.ticket .. END_OF_TICKET
   end
   local parts = { state ~= requests.HELD and '"state":"' .. state .. '"' or nil }
   for _, field in ipairs(KEPT[state]) do
@@ -97,8 +97,8 @@ end
 
 local function parse(id, text)
   local request
-  if #text == #PLAIN_WAITER + 18 and string.sub(text, 1, #PLAIN_WAITER) == PLAIN_WAITER then
-    request = { state = requests.WAITING, ticket = string.sub(text, #PLAIN_WAITER + 1, -1 - #END_OF_PLAIN) }
+  if #text == #TICKET_ONLY + 18 and string.sub(text, 1, #TICKET_ONLY) == TICKET_ONLY then
+    request = { state = requests.WAITING, ticket = string.sub(text, #TICKET_ONLY + 1, -1 - #END_OF_TICKET) }
   else
     request = cjson.decode(text)
     request.state = request.state or requests.HELD

@@ -78,7 +78,7 @@ function room.at(state, call)
 end
 
 -- Whether the windows of the own limit alone make room, now and by the caller's rules.
-local function is_plain(state, call)
+local function has_only_windows(state, call)
   local own = state.own
   return #state.limits == 1 and own.takes_window and kinds.is_same(own, call.rules.own)
 end
@@ -95,7 +95,7 @@ function room.micros_to(keys, state, call)
   end
   local time = room.at(state, call)
   -- The rules that come into force at the boundary may not have the limit that is full.
-  if not is_plain(state, call) and in_force.awaits_boundary(keys, state, call) then
+  if not has_only_windows(state, call) and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, math.max(state.own:ends(), closed_until(state)))
   end
   return micros_until(time, call)
@@ -137,7 +137,7 @@ end
 -- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
 -- window of a calendar has `:<length in ms>` after that.
 function room.used(state, call)
-  if is_plain(state, call) then
+  if has_only_windows(state, call) then
     return pause.used(state, state.own)
   end
   local texts = {}

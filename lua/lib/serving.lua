@@ -51,7 +51,7 @@ function serving.note_next(keys, state, call, joined)
   state.stopped_heads = heads.find_stopped(state, call, tally, walk, serving.left_of(keys, state, call))
 end
 
--- Whether any of the requests takes more than a plain approval.
+-- Whether any of the requests takes more than one hit, has a list or needs a record.
 local function have_terms(state, approved)
   if state.lists then
     return true

@@ -86,6 +86,17 @@ export function isOverride({ maxRequests, maxRequestsInQueue, windowMillis }: Ov
   );
 }
 
+/**
+ * Whether a check is plain, as nearly all are: it asks for one hit of its key, and for nothing else. It can't wait, is not held,
+ * has no lane and no request id of its caller's choice, and sets no limit. It may have a group, since no limit counts a group
+ * apart.
+ */
+export function isPlain(check: CheckRequest): boolean {
+  const { canWait, hits = 1, holdMillis, list, requestId } = check;
+  const asksForMore = canWait || hits > 1 || holdMillis !== undefined || requestId !== undefined;
+  return !asksForMore && list?.kind !== 'lane' && !isOverride(check);
+}
+
 /** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
 export type OutagePolicy = 'allow' | 'local';
 

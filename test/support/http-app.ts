@@ -78,7 +78,7 @@ export interface ServedApp {
 
 /** Serves an app of the service, or a plain Express app. */
 export async function serve(app: HttpApp | Express): Promise<ServedApp> {
-  const ofService = 'answerPlainCheck' in app ? app : undefined;
+  const ofService = 'answerUnrouted' in app ? app : undefined;
   const server = createServer(ofService ? requestListener(ofService) : (app as Express));
   server.listen({ port: 0, host: '127.0.0.1', backlog: MOST_CONNECTIONS_AT_ONCE });
   await once(server, 'listening');

@@ -1,15 +1,16 @@
 import type { Redis } from 'ioredis';
 
-import type {
-  Amended,
-  Amendment,
-  InstanceDetail,
-  PeekRequest,
-  RejectedAmendment,
-  RejectedReport,
-  Remaining,
-  RemainingReport,
-  RequestStatus,
+import {
+  type Amended,
+  type Amendment,
+  type InstanceDetail,
+  isPlain,
+  type PeekRequest,
+  type RejectedAmendment,
+  type RejectedReport,
+  type Remaining,
+  type RemainingReport,
+  type RequestStatus,
 } from '../../src/limiter/limiter.js';
 import { parseClaim, type RequestTerms } from '../../src/limiter/request.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
@@ -159,6 +160,9 @@ export function checkBatchOf(
     overrides: { maxRequests: undefined, maxRequestsInQueue: undefined, ...overrides },
     waiting: undefined,
     checks: checks.map(checkOf),
+    arePlain: checks.every(({ number, ...check }) =>
+      isPlain({ key: names.key, ...check, ...overrides, requestId: number?.toString() }),
+    ),
     ...more,
   };
 }

@@ -28,7 +28,7 @@ import {
   readyz,
 } from './service-handlers.js';
 import { amendRequest, changeKey, endHold, releaseRequest, requestStatus } from './key-handlers.js';
-import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
+import { type AnswerUnrouted, unroutedChecks } from './unrouted-checks.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
@@ -46,8 +46,8 @@ export interface HttpParts {
 /** What answers the requests of a port. */
 export interface HttpApp {
   readonly app: Express;
-  /** Answers plain checks before `app` gets them; undefined on a port without checks. */
-  readonly answerPlainCheck: AnswerPlainCheck | undefined;
+  /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
+  readonly answerUnrouted: AnswerUnrouted | undefined;
   readonly unsent: UnsentAnswers;
 }
 
@@ -97,7 +97,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   });
 
   const check = checkRate({ ...service, settings, logger });
-  let answerPlainCheck: AnswerPlainCheck | undefined;
+  let answerUnrouted: AnswerUnrouted | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       guards.guard('check', (request, response, next) => {
@@ -122,7 +122,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     });
     const changeOne = guards.guard('check', changeKey(service) as RequestHandler);
     route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeOne });
-    answerPlainCheck = plainChecksOf(app, {
+    answerUnrouted = unroutedChecks(app, {
       takeIn: begin,
       check: checkWith(() => NO_PARAMETERS),
       fail: errorHandler,
@@ -166,7 +166,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     throw serviceError(hasSlash ? 'SLASH_IN_KEY' : 'PATH_NOT_FOUND', { path });
   });
   app.use(errorHandler);
-  return { app, answerPlainCheck, unsent };
+  return { app, answerUnrouted, unsent };
 }
 
 const passOn: RequestHandler = (_request, _response, next) => {

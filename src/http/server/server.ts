@@ -58,11 +58,11 @@ export interface ListenOptions extends ListeningOptions {
 
 type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
 
-/** Passes plain checks to their own handler, and every other request to Express. */
-export function requestListener({ app, answerPlainCheck }: HttpApp): RequestListener {
+/** Passes checks without parameters to their own handler, and every other request to Express. */
+export function requestListener({ app, answerUnrouted }: HttpApp): RequestListener {
   return (request, response) => {
     toOriginForm(request);
-    if (!answerPlainCheck?.(request, response)) app(request, response);
+    if (!answerUnrouted?.(request, response)) app(request, response);
   };
 }
 

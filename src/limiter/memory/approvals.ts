@@ -126,7 +126,7 @@ export class Approvals {
   /** Whether no more approvals with these terms are kept, held or in a window. */
   areFull(terms: RequestTerms): boolean {
     if (isHeld(terms) && this.#holds?.isFull) return true;
-    const unclaimed = this.#holds?.unclaimedPlain ?? 0;
+    const unclaimed = this.#holds?.unclaimedNotHeld ?? 0;
     return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 

@@ -37,7 +37,7 @@ export class Holds {
   /** What is held in each lane. Undefined until there is a hold in one. */
   #ofLanes: Map<string, Held> | undefined;
   #unclaimed = 0;
-  #unclaimedPlain = 0;
+  #unclaimedNotHeld = 0;
   #firstLapse = Infinity;
   /** The unclaimed ones that have lapsed since they were taken last. */
   #lapsedUnclaimed: string[] | undefined;
@@ -66,12 +66,12 @@ export class Holds {
   }
 
   /** How many are unclaimed, and will be held no more once they are claimed. */
-  get unclaimedPlain(): number {
-    return this.#unclaimedPlain;
+  get unclaimedNotHeld(): number {
+    return this.#unclaimedNotHeld;
   }
 
   get isFull(): boolean {
-    return this.#holds.size - this.#unclaimedPlain >= this.max;
+    return this.#holds.size - this.#unclaimedNotHeld >= this.max;
   }
 
   /** No hold lapses before this time. */
@@ -248,7 +248,7 @@ export class Holds {
     this.#hits += hits;
     if (state === 'unclaimed') this.#unclaimed += sign;
     // It does not count in the most holds.
-    if (state === 'unclaimed' && !isHeld(request)) this.#unclaimedPlain += sign;
+    if (state === 'unclaimed' && !isHeld(request)) this.#unclaimedNotHeld += sign;
     const { list } = request;
     if (list?.kind !== 'lane') return;
     this.#ofLanes ??= new Map();

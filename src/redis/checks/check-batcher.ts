@@ -2,7 +2,7 @@ import { StoreUnavailableError } from '../../limiter/errors.js';
 import {
   type CheckOrder,
   type CheckRequest,
-  isOverride,
+  isPlain,
   type Quota,
   type RequestTrace,
 } from '../../limiter/limiter.js';
@@ -10,15 +10,9 @@ import { hasSettableWindow } from '../../limiter/limits.js';
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import { answerBatch, type CheckReply, failBatch, type PendingCheck } from './check-replies.js';
-import { groupBy } from '../../common/collections.js';
+import { groupBy, RecentValues } from '../../common/collections.js';
 import type { KeyNaming } from '../shared/key-names.js';
-import { type AssumedKey, KnownWindows } from './known-windows.js';
-import {
-  type CheckBatch,
-  hasTerms,
-  type KeyAssumption,
-  type KnownWaiting,
-} from '../scripts/check-codec.js';
+import type { CheckBatch, KeyAssumption, KnownWaiting } from '../scripts/check-codec.js';
 import type { Scripts } from '../scripts/scripts.js';
 import type { StoreObserver } from '../shared/store-observer.js';
 
@@ -34,6 +28,10 @@ const MAX_POSTPONED_PER_CALL = 500;
  * replica would wait for each other: a fifth fewer decisions a second.
  */
 const MAX_KEYS_PER_CALL = 16;
+/** The most keys in each of the two generations. */
+const KEPT_KEYS = 10_000;
+/** A call takes so long to reach Redis if nothing is slow. */
+const LEAST_MARGIN_MILLIS = 3;
 
 export interface CheckBatcherParts {
   readonly scripts: Pick<Scripts, 'check'>;
@@ -47,12 +45,31 @@ export interface CheckBatcherParts {
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
+/** The window of a key, as Redis said. */
+interface KeyWindow {
+  endsAt: number;
+  /** False in a window in which an assumption about the key was wrong. */
+  mayAssume: boolean;
+}
+
+/** A key, and what a call assumes of it. */
+interface AssumedKey {
+  readonly key: string;
+  /** `unknown` to begin with */
+  assumption: KeyAssumption;
+  /** When the key's window ends, or ended, as far as is known; 0 to begin with. */
+  windowEndsAt: number;
+  /** Undefined to begin with. */
+  known: KeyWindow | undefined;
+}
+
 /** A batch that may still grow. */
 interface PendingBatch extends CheckBatch, AssumedKey {
   waiting: KnownWaiting | undefined;
   assumption: KeyAssumption;
-  /** It has plain checks, and no other batch of this call has the same key. */
-  isPlain: boolean;
+  arePlain: boolean;
+  /** No other batch of this call has the same key. */
+  isAlone: boolean;
   /** Those that its checks have; undefined if none has one. */
   orders: Set<CheckOrder> | undefined;
   readonly checks: PendingCheck[];
@@ -147,7 +164,7 @@ export class CheckBatcher {
 
   #put(batch: PendingBatch): PendingBatch {
     const latest = this.#latest.get(batch.key);
-    if (latest) latest.isPlain = batch.isPlain = false;
+    if (latest) latest.isAlone = batch.isAlone = false;
     this.#batches.push(batch);
     this.#latest.set(batch.key, batch);
     return batch;
@@ -163,7 +180,8 @@ export class CheckBatcher {
       assumption: 'unknown',
       windowEndsAt: 0,
       known: undefined,
-      isPlain: !isOverride(request),
+      arePlain: true,
+      isAlone: true,
       orders: undefined,
       checks: [],
       traces: undefined,
@@ -176,7 +194,7 @@ export class CheckBatcher {
     for (const batch of batches) {
       // As late as possible: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
-      if (batch.isPlain && !batch.waiting) this.#windows.assume(batch, now);
+      if (batch.arePlain && batch.isAlone && !batch.waiting) this.#windows.assume(batch, now);
       if (batch.orders) this.#isSent(batch.orders, batch.key);
     }
     this.#batches = [];
@@ -196,9 +214,9 @@ export class CheckBatcher {
       this.#windows.tookMillis(now - sentAt);
       for (const [i, batch] of batches.entries()) {
         const reply = replies[i];
-        if (batch.isPlain && reply && !(reply instanceof Error)) {
+        if (batch.arePlain && batch.isAlone && reply && !(reply instanceof Error)) {
           const { millisToRoom, quota, neededAllNames = false } = reply;
-          if (hasOneWindow(quota)) {
+          if (mayBeBare(quota)) {
             this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
           } else this.#windows.forget(batch.key);
         }
@@ -274,14 +292,14 @@ function takes({ overrides }: PendingBatch, request: CheckRequest): boolean {
 }
 
 function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck): void {
-  if (request.canWait || hasTerms(check)) batch.isPlain = false;
+  if (!isPlain(request)) batch.arePlain = false;
   if (request.order) (batch.orders ??= new Set()).add(request.order);
   if (request.trace) (batch.traces ??= []).push(request.trace);
   batch.checks.push(check);
 }
 
-/** Whether the checks of a key may be plain. */
-function hasOneWindow({ limits: [own, ...further] }: Quota): boolean {
+/** Whether a key with these limits may be bare, see `lua/check.lua`. */
+function mayBeBare({ limits: [own, ...further] }: Quota): boolean {
   return hasSettableWindow(own) && further.length === 0;
 }
 
@@ -296,4 +314,63 @@ function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[]
     ...withAssumption('newWindow'),
     ...withAssumption('unknown'),
   ];
+}
+
+/**
+ * Remembers when the windows of recently checked keys end. An assumption may be wrong: another replica's request may have
+ * changed the key in the meantime.
+ */
+class KnownWindows {
+  readonly #windows = new RecentValues<KeyWindow>(KEPT_KEYS);
+  #marginMillis = LEAST_MARGIN_MILLIS;
+
+  /** Learns how long calls take at present. An assumption has to be right when the next call reaches Redis. */
+  tookMillis(millis: number): void {
+    this.#marginMillis = Math.max(LEAST_MARGIN_MILLIS, millis);
+  }
+
+  /** Assumes what it can of a key that is checked now. After a wrong assumption it waits for the next window. */
+  assume(assumed: AssumedKey, now: number): void {
+    const known = this.#windows.get(assumed.key);
+    if (!known) return;
+    assumed.known = known;
+    assumed.windowEndsAt = known.endsAt;
+    if (now + this.#marginMillis >= known.endsAt) assumed.assumption = 'newWindow';
+    else if (known.mayAssume) assumed.assumption = 'inWindow';
+  }
+
+  /** Nothing can be assumed of a key. */
+  forget(key: string): void {
+    this.#windows.delete(key);
+  }
+
+  /**
+   * Learns from the reply to a call.
+   * @param assumed as the call was sent
+   * @param endsAt when the key's window ends
+   * @param neededAllNames whether too much was assumed of the key
+   * @param now all times are by the clock of `assume`
+   */
+  learn(assumed: Readonly<AssumedKey>, endsAt: number, neededAllNames: boolean, now: number): void {
+    const { key } = assumed;
+    const known = assumed.known ?? this.#windows.get(key);
+    const mayAssume = wasRight(assumed, neededAllNames, now) ?? known?.mayAssume ?? true;
+    if (known) {
+      known.endsAt = endsAt;
+      known.mayAssume = mayAssume;
+    } else this.#windows.set(key, { endsAt, mayAssume });
+  }
+}
+
+/** Whether the assumption was right; undefined if the call did not show it. */
+function wasRight(
+  { assumption, windowEndsAt }: Readonly<AssumedKey>,
+  neededAllNames: boolean,
+  now: number,
+): boolean | undefined {
+  if (assumption === 'unknown') return undefined;
+  if (!neededAllNames) return true;
+  // The window of any key may end while the call is on its way.
+  const hasEnded = assumption === 'inWindow' && windowEndsAt <= now;
+  return hasEnded ? undefined : false;
 }

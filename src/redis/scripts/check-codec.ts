@@ -1,11 +1,4 @@
-import {
-  isOverride,
-  type KeyLimits,
-  type LimitsOf,
-  type Overrides,
-  type Quota,
-  type RequestTrace,
-} from '../../limiter/limiter.js';
+import type { KeyLimits, LimitsOf, Overrides, Quota, RequestTrace } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
 import { isHeld } from '../../limiter/request.js';
@@ -79,6 +72,8 @@ export interface CheckBatch {
   /** If the key needs more names than the assumption gives, the batch is sent again with all. Default: `unknown`. */
   readonly assumption?: KeyAssumption;
   readonly checks: readonly BatchedCheck[];
+  /** Whether all of its checks are plain. */
+  readonly arePlain: boolean;
   /** The traces of its checks; undefined if none is traced. */
   readonly traces?: readonly RequestTrace[] | undefined;
 }
@@ -175,41 +170,29 @@ export function encodeChecks(
 }
 
 /**
- * What `lua/lib/checks.lua` reads of a batch; '' for a batch of plain checks.
+ * What `lua/lib/checks.lua` reads of a batch; '' if there is nothing to say, as of most plain checks.
  * @param mayHaveWaiters nothing is assumed of the key
  */
 function encodeSpecial(
-  { overrides, waiting, checks }: CheckBatch,
+  { arePlain, overrides, waiting, checks }: CheckBatch,
   mayHaveWaiters: boolean,
   { ceilings }: KeyLimits,
   { maxHoldsPerKey }: CallerSettings,
 ): string {
-  let arePlain = true;
-  for (const check of checks) arePlain &&= isPlain(check, mayHaveWaiters);
-  if (arePlain && !ceilings && !waiting && !isOverride(overrides)) return '';
+  // A plain check has a group for those who wait only.
+  const saysRequests = !arePlain || (mayHaveWaiters && checks.some(hasList));
+  if (!saysRequests && !ceilings && !waiting) return '';
   const maxHolds = checks.some(({ request }) => isHeld(request)) ? maxHoldsPerKey : undefined;
   const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
-  if (arePlain) return ofBatch;
-  const said = checks.map((check) =>
-    isPlain(check, mayHaveWaiters)
-      ? '{}'
-      : JSON.stringify(sayRequest(check.request, { number: check.number })),
-  );
+  if (!saysRequests) return ofBatch;
+  const said = checks.map(({ request, number }) => JSON.stringify(sayRequest(request, { number })));
   const requests = said.every((each) => each === said[0]) ? said[0] : `[${said.join(',')}]`;
+  if (requests === '{}') return ofBatch;
   return `${ofBatch.slice(0, -1)}${ofBatch === '{}' ? '' : ','}"requests":${requests}}`;
 }
 
-function isPlain(check: BatchedCheck, mayHaveWaiters: boolean): boolean {
-  const { canWait, list } = check.request;
-  return !canWait && !hasTerms(check) && !(mayHaveWaiters && list);
-}
-
-/** Whether a check has more than a plain one: several hits, a hold, a lane or a group, or a request id of its caller's choice. */
-export function hasTerms(check: BatchedCheck): boolean {
-  const { hits = 1, list, canWait } = check.request;
-  // No limit counts a group apart, so that a check that can't wait need not say its group if nobody else waits.
-  const hasList = list !== undefined && (canWait || list.kind === 'lane');
-  return hits > 1 || isHeld(check.request) || check.number !== undefined || hasList;
+function hasList({ request }: BatchedCheck): boolean {
+  return request.list !== undefined;
 }
 
 /** The reply for a batch that needs all names. */

@@ -7,6 +7,7 @@ import type { Limit } from '../../../src/limiter/limits.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { keyLimits } from '../../support/limits.js';
+import { checkBatchOf } from '../../support/script-harness.js';
 
 interface ScriptCalls {
   readonly naming: KeyNaming;
@@ -52,12 +53,8 @@ async function bucketTimes(): Promise<BucketTimes> {
 
 test('the calls of the benchmark are those that the scripts take', async () => {
   const { naming, scriptsOn, checkCommand } = await scriptCalls();
-  const batches = Array.from({ length: 3 }, () => ({
-    names: naming.namesOf(uniqueKey()),
-    overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-    waiting: undefined,
-    checks: ['a', 'b', 'c'].map((requestId) => ({ requestId, request: { canWait: false } })),
-  }));
+  const checks = ['a', 'b', 'c'].map((requestId) => ({ requestId, canWait: false }));
+  const batches = [1, 2, 3].map(() => checkBatchOf(naming.namesOf(uniqueKey()), checks));
   const verdicts = [1, 1, 0];
   const replies = await scriptsOn(redis.client, LIMITS).check(batches);
   expect(replies).toMatchObject(batches.map(() => ({ verdicts })));
@@ -88,14 +85,7 @@ test('the benchmark reads the level of a bucket, and how many of its waiters are
   const limits = limitsOf(3_600_000, 2, [], { name: 'token_bucket', burst: 1 });
   const scripts = scriptsOn(redis.client, limits);
   await approvedAlone(scripts, key);
-  await scripts.check([
-    {
-      names: naming.namesOf(key),
-      overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-      waiting: undefined,
-      checks: [{ requestId: 'waits', request: { canWait: true } }],
-    },
-  ]);
+  await scripts.check([checkBatchOf(naming.namesOf(key), [{ requestId: 'waits', canWait: true }])]);
   const [seconds, micros] = (await redis.client.time()).map(Number) as [number, number];
 
   const bucket = await bucketIn(redis, key, 3);

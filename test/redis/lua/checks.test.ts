@@ -23,7 +23,6 @@ import {
   type TestCheck,
   type Verdict,
   checkBatchOf,
-  checkOf,
   useScriptHarness,
 } from '../../support/script-harness.js';
 import { scriptsOfManyKeys } from '../../support/scripts-of-many-keys.js';
@@ -349,10 +348,7 @@ describe('checks of several keys in one call', () => {
 
       test('fails checks that it would approve or let wait, and denies the others', async () => {
         await decide(batch('k', ['a']), batch('full', ['b', 'c']));
-        const waiting = {
-          ...batch('full', ['w']),
-          checks: [checkOf({ requestId: 'w', canWait: true })],
-        };
+        const waiting = checkBatchOf(naming.namesOf('full'), [{ requestId: 'w', canWait: true }]);
         const verdicts = await whileFarAbove(() =>
           decide(batch('k', ['d', 'e', 'f']), batch('full', ['g']), waiting, batch('new', ['h'])),
         );
@@ -368,13 +364,10 @@ describe('checks of several keys in one call', () => {
 
       test('fails checks with several hits or a hold that fit, and denies those that do not', async () => {
         await decide(batch('k', ['a']));
-        const terms = {
-          ...batch('k', []),
-          checks: [
-            checkOf({ requestId: 'b', canWait: false, hits: 2 }),
-            checkOf({ requestId: 'c', canWait: false, holdMillis: 1000 }),
-          ],
-        };
+        const terms = checkBatchOf(naming.namesOf('k'), [
+          { requestId: 'b', canWait: false, hits: 2 },
+          { requestId: 'c', canWait: false, holdMillis: 1000 },
+        ]);
         expect(await whileFarAbove(() => decide(terms))).toEqual([[denied, storeFull]]);
       });
 
@@ -391,10 +384,8 @@ describe('checks of several keys in one call', () => {
         'approves nothing after it has removed what has ended, by a %s',
         async (form) => {
           const onlyScripts = form === 'script';
-          const held = (requestId: string): CheckBatch => ({
-            ...batch('k', []),
-            checks: [checkOf({ requestId, canWait: false, holdMillis: 60_000 })],
-          });
+          const held = (requestId: string): CheckBatch =>
+            checkBatchOf(naming.namesOf('k'), [{ requestId, canWait: false, holdMillis: 60_000 }]);
           await decide(held('a'));
           const { state, lapses } = naming.namesOf('k');
           // The hold and the window have ended.
@@ -416,8 +407,8 @@ describe('checks of several keys in one call', () => {
 describe('plain checks', () => {
   /** Decides nothing, so that every check is decided like one that is not plain. */
   const NOTHING_IS_PLAIN = {
-    'lib/plain-checks': 'return { decide = function() end }',
-    'lib/plain-checks-in-period': 'return { decide = function() end }',
+    'lib/plain-checks': `local decide = function() end
+return { decide_in_windows = decide, decide_in_period = decide }`,
   };
   /** Of both histories: turns of a lease begin where that divides the time. */
   const START = startOfControlledTime();

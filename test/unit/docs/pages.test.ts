@@ -384,12 +384,14 @@ describe('docs/redis.md', () => {
 
   test('the page lists the fields of the state that the scripts write', () => {
     const { text } = loadScript('check');
-    const calls = text.matchAll(/redis\.call\(\s*'HSET', (?:state|state_key),(.*?)\n? *\)\n/gs);
-    const added = text.matchAll(/\b(?:add|replace)\(values, (?:gone, )?\w+, '([a-z_]+)'/g);
+    const calls = text.matchAll(
+      /(?:redis\.call\(\s*'HSET', (?:state|state_key),|return \{\s*'start',)(.*?)\n? *[)}]\n/gs,
+    );
+    const added = text.matchAll(/\b(?:add|replace)\(values, (?:\w+, )?\w+, '([a-z_]+)'/g);
     const ofState = [...[...calls].flatMap(([, list = '']) => quoted(list)), ...matches(added)];
     const listed = text.matchAll(/\nlocal (?:QUEUE|HOLDS|MORE|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs);
     const ofMore = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
-    const fieldsOfMore = matches(text.matchAll(/json\.add\(\w+, '([a-z_]+)'/g));
+    const fieldsOfMore = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));
     const fields = listItems(PAGE, '## Fields').map(inBackticks);
     const written = new Set([...ofState, ...ofMore, ...fieldsOfMore]);
     expect(ofMore.length).toBeGreaterThan(20);

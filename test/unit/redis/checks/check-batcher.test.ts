@@ -56,6 +56,7 @@ beforeEach(() => {
       overrides: batch.overrides,
       waiting: batch.waiting,
       assumption: batch.assumption!,
+      arePlain: batch.arePlain,
       checks: batch.checks.map(({ requestId, request: { canWait } }) => ({
         requestId,
         request: { canWait },
@@ -117,6 +118,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
         assumption: 'unknown',
+        arePlain: false,
         checks: [
           { requestId: 'a', request: { canWait: false } },
           { requestId: 'b', request: { canWait: true } },

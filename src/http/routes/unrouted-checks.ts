@@ -2,30 +2,30 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 
-/** A key that stands for itself, and nothing else: `/rate/report`. */
-const PLAIN_CHECK = /^\/rate\/([\w.~:-]+)$/;
+/** A key that stands for itself, and no parameters: `/rate/report`. */
+const WITHOUT_PARAMETERS = /^\/rate\/([\w.~:-]+)$/;
 const METHODS: readonly string[] = ['GET', 'POST'];
 
 /** What is done with the requests of a route, as Express's router would do it. */
-export interface PlainCheckSteps {
+export interface CheckSteps {
   /** Throws if a request is rejected. */
   readonly takeIn: (request: Request, response: Response) => void;
   readonly check: RequestHandler;
   readonly fail: ErrorRequestHandler;
 }
 
-/** Answers a request that is a plain check. @returns false for any other request, which is left alone */
-export type AnswerPlainCheck = (request: IncomingMessage, response: ServerResponse) => boolean;
+/** Answers a check without parameters. @returns false for any other request, which is left alone */
+export type AnswerUnrouted = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
  * Answers checks without parameters, which are nearly all requests, without the router of `app`: parsing their URLs and
  * going through the layers takes a tenth of the time of a check. The router answers these checks alike
- * (test/service/http/plain-checks.test.ts).
+ * (test/service/http/check.test.ts).
  */
-export function plainChecksOf(app: Express, steps: PlainCheckSteps): AnswerPlainCheck {
+export function unroutedChecks(app: Express, steps: CheckSteps): AnswerUnrouted {
   const { takeIn, check, fail } = steps;
   return (incoming, outgoing) => {
-    const key = PLAIN_CHECK.exec(incoming.url ?? '')?.[1];
+    const key = WITHOUT_PARAMETERS.exec(incoming.url ?? '')?.[1];
     if (key === undefined || !METHODS.includes(incoming.method ?? '')) return false;
     const [request, response] = prepare(app, incoming, outgoing);
     request.params = { key };
