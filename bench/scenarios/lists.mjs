@@ -55,7 +55,9 @@ async function measure({ listOf }, redisProgram) {
   const names = naming.namesOf('crowd');
   const check = async (checks, maxRequests) => {
     const overrides = { maxRequests, maxRequestsInQueue: undefined };
-    const [reply] = await scripts.check([{ names, overrides, waiting: undefined, checks }]);
+    const [reply] = await scripts.check([
+      { names, overrides, waiting: undefined, checks, arePlain: false },
+    ]);
     if (reply instanceof Error) throw reply;
     return reply.verdicts;
   };
@@ -77,7 +79,7 @@ async function measure({ listOf }, redisProgram) {
   const singly = { micros: await redis.cpuMicros() };
   for (let i = TOGETHER; i <= APPROVED; i += TOGETHER) await approveUpTo(1 + APPROVED + i);
   const together = { micros: await redis.cpuMicros() };
-  const left = await redis.client.hlen(names.waiting);
+  const left = await redis.client.hlen(names.records);
   if (left !== WAITERS - 2 * APPROVED) throw new Error(`${left} wait still`);
   await redis.stop();
   return {

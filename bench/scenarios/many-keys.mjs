@@ -63,6 +63,7 @@ export async function fill(redis, name, count) {
         names: naming.namesOf(`${name}-${first + i}`),
         overrides,
         checks: [{ requestId: randomUUID(), request: { canWait: false } }],
+        arePlain: true,
       })),
     );
   };
