@@ -79,9 +79,7 @@ export async function startApp(
       logger,
       tracing ? tracing.observerBefore(metrics) : metrics,
     );
-  rules.onReload(() => {
-    limiter.limitsChanged();
-  });
+  rules.onReload(() => limiter.limitsChanged());
   const eventLoop = new EventLoopWatch({
     limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
     clock: systemClock,

@@ -47,9 +47,7 @@ export class TimeoutError extends Error {
  */
 export function withinDeadline<T>(work: Promise<T>, millis: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = runningTime(millis, () => {
-      reject(new TimeoutError(millis));
-    });
+    const cancel = runningTime(millis, () => reject(new TimeoutError(millis)));
     work.then(resolve, reject).finally(cancel);
   });
 }

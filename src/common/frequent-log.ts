@@ -35,8 +35,6 @@ export class FrequentLog<What extends string> {
     if (Object.keys(counts).length === 0) return;
     this.#unlogged = {};
     this.write(counts);
-    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => {
-      this.#log();
-    });
+    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => this.#log());
   }
 }

@@ -68,9 +68,7 @@ abstract class CountingOutput implements LogOutput {
     if (dropped === 0) return;
     this.#reported = this.dropped;
     // Not within the write of another line.
-    setImmediate(() => {
-      this.onRecovery(dropped);
-    });
+    setImmediate(() => this.onRecovery(dropped));
   }
 }
 
@@ -84,12 +82,8 @@ class PipeOutput extends CountingOutput {
   constructor() {
     super();
     // The reader is gone, and no later line can be written.
-    this.#socket.on('error', () => {
-      this.drop();
-    });
-    this.#socket.on('drain', () => {
-      this.written();
-    });
+    this.#socket.on('error', () => this.drop());
+    this.#socket.on('drain', () => this.written());
   }
 
   write(line: string): void {
@@ -122,12 +116,8 @@ class FileOutput extends CountingOutput {
     super();
     // pino passes errors on to other listeners. Without one, they would be thrown where a line is logged.
     this.#file.on('error', () => undefined);
-    this.#file.on('drop', () => {
-      this.drop();
-    });
-    this.#file.on('write', () => {
-      this.written();
-    });
+    this.#file.on('drop', () => this.drop());
+    this.#file.on('write', () => this.written());
   }
 
   write(line: string): void {

@@ -241,9 +241,8 @@ function checkUrls(settings: Settings): void {
   const urls = REDIS_URL.map((url) => new URL(url));
   const databases = urls.map(({ pathname }) => pathname);
   const protocols = new Set(urls.map(({ protocol }) => protocol));
-  const demandOfUrls = (fits: boolean, takes: string): void => {
+  const demandOfUrls = (fits: boolean, takes: string): void =>
     demand(fits, 'REDIS_URL', 'a value that is not shown', takes);
-  };
   demandOfUrls(mode !== 'standalone' || urls.length <= 1, 'one URL if REDIS_MODE is standalone');
   demandOfUrls(protocols.size <= 1, 'either redis:// or rediss://, not both');
   demandOfUrls(

@@ -151,9 +151,7 @@ export class WatchedFiles<T> {
   #schedule(pollMillis: number): void {
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      void this.check().finally(() => {
-        this.#schedule(pollMillis);
-      });
+      void this.check().finally(() => this.#schedule(pollMillis));
     }, pollMillis).unref();
   }
 }

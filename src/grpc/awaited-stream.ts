@@ -109,9 +109,7 @@ export interface StreamsOwner {
  * were closed in the same tick.
  */
 export function closeAnswered(stream: ServerHttp2Stream): void {
-  setImmediate(() => {
-    stream.close();
-  });
+  setImmediate(() => stream.close());
 }
 
 /**
@@ -178,21 +176,15 @@ export class AwaitedStream {
       respond(headers, options);
       this.answers(headers ?? {}, options?.endStream ?? false);
     };
-    stream.once('close', () => {
-      this.closed();
-    });
+    stream.once('close', () => this.closed());
   }
 
   /** Notes how its request arrives. It makes the data flow. */
   watchRequest(): void {
     const { stream } = this;
     if (stream.closed) return;
-    stream.on('data', (piece: Buffer) => {
-      this.grown(piece);
-    });
-    stream.once('end', () => {
-      this.ended();
-    });
+    stream.on('data', (piece: Buffer) => this.grown(piece));
+    stream.once('end', () => this.ended());
   }
 
   #end(): void {

@@ -36,12 +36,11 @@ export class Health {
 
   addTo(server: Server): void {
     this.#service.addToServer({
-      addService: (service, handlers) => {
+      addService: (service, handlers) =>
         server.addService(service, {
           ...handlers,
           watch: watchingKnown(handlers.watch as unknown as Watch),
-        });
-      },
+        }),
     });
   }
 

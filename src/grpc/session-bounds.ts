@@ -128,9 +128,7 @@ export class EndedSessions {
 
   add(session: Http2Session): void {
     this.#seen.set(session, { read: 0, readAlive: -1 });
-    session.once('close', () => {
-      this.#seen.delete(session);
-    });
+    session.once('close', () => this.#seen.delete(session));
     if (!this.#cancelTimer) this.#lookLater();
   }
 
@@ -141,9 +139,7 @@ export class EndedSessions {
   #lookLater(): void {
     this.#cancelTimer = this.clock.after(LOOK_MILLIS, () => {
       this.#cancelTimer = undefined;
-      inTicks(this.#seen, ([session, seen]) => {
-        look(session, seen);
-      });
+      inTicks(this.#seen, ([session, seen]) => look(session, seen));
       if (this.#seen.size > 0) this.#lookLater();
     });
   }

@@ -82,9 +82,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
         limiter,
         log: () => log.of(call),
       });
-      released.then(() => {
-        onDecided([decided]);
-      }, onFailed);
+      released.then(() => onDecided([decided]), onFailed);
     };
     service.decide(check, call, whenDecided, onFailed);
   };
@@ -153,20 +151,16 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
       decide: async (check) => {
         if (check.refund !== undefined) return refundOf(check, check.refund);
         if (isPeek(check)) return peekAt(check);
-        const decided = await new Promise<Decided>((resolve, reject) => {
-          service.decide(check, call, resolve, reject);
-        });
+        const decided = await new Promise<Decided>((resolve, reject) =>
+          service.decide(check, call, resolve, reject),
+        );
         logDenialInShadow(check, decided, call);
         return decided;
       },
       // A waiter has its own place, and would keep its share for too long.
       inShare: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
-      withdrawWaiting: () => {
-        call.withdrawWaiting();
-      },
-      onSuppressedError: (error) => {
-        log.suppressed(error, call);
-      },
+      withdrawWaiting: () => call.withdrawWaiting(),
+      onSuppressedError: (error) => log.suppressed(error, call),
       get isCancelled() {
         return call.isCancelled;
       },
@@ -174,9 +168,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
   };
 
   return (call, message) => {
-    const onFailed = (error: unknown): void => {
-      call.fail(log.failed(error, call));
-    };
+    const onFailed = (error: unknown): void => call.fail(log.failed(error, call));
     const onDecided = (decided: readonly (DecidedOrPeeked | undefined)[]): void => {
       try {
         if (call.isCancelled) {

@@ -163,9 +163,7 @@ export class StreamBounds {
       max: MAX_BEGINNING,
       millis: timeouts.headMillis,
       clock,
-      end: (session) => {
-        session.destroy();
-      },
+      end: (session) => session.destroy(),
     });
     const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
     this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
@@ -197,9 +195,7 @@ export class StreamBounds {
   apply(server: Http2Server): void {
     server.updateSettings(SETTINGS);
     server.on('session', (session) => {
-      const hasBegun = (): void => {
-        this.#beginning.delete(session);
-      };
+      const hasBegun = (): void => this.#beginning.delete(session);
       this.#beginning.add(session);
       session.once('localSettings', hasBegun).once('close', hasBegun);
       this.#ended.add(session);
@@ -272,9 +268,7 @@ export class StreamBounds {
     const open = this.#others.get(session) ?? 0;
     if (open >= MAX_OTHERS_PER_CONNECTION) return false;
     this.#others.set(session, open + 1);
-    stream.once('close', () => {
-      this.#others.set(session, (this.#others.get(session) ?? 1) - 1);
-    });
+    stream.once('close', () => this.#others.set(session, (this.#others.get(session) ?? 1) - 1));
     return true;
   }
 

@@ -174,13 +174,10 @@ export class UnaryCall {
     if (!this.isOver) onMessage(message);
   }
 
-  readonly #sendTrailers = (): void => {
-    this.stream.sendTrailers(OK);
-  };
+  readonly #sendTrailers = (): void => this.stream.sendTrailers(OK);
 
-  readonly #onDeadline = (): void => {
+  readonly #onDeadline = (): void =>
     this.fail({ code: status.DEADLINE_EXCEEDED, details: 'Deadline exceeded' });
-  };
 
   readonly #onClose = (): void => {
     this.awaited.closed();
@@ -220,9 +217,7 @@ export class GatewayCall implements ConnectedRequest {
 
   constructor(private readonly call: UnaryCall) {
     this.headers = call.headers;
-    call.onOver = () => {
-      this.withdrawWaiting();
-    };
+    call.onOver = () => this.withdrawWaiting();
   }
 
   /** Most calls are not logged, and need none. */

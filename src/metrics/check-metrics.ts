@@ -25,9 +25,7 @@ export function reasonCounter<Reason extends string>(
   const counter = new Counter({ name, help, labelNames: ['reason'], registers: [registry] });
   for (const reason of reasons) counter.inc({ reason }, 0);
   return {
-    count: (reason: Reason): void => {
-      counter.inc({ reason });
-    },
+    count: (reason: Reason): void => counter.inc({ reason }),
     values: async () => (await counter.get()).values,
   };
 }
@@ -139,9 +137,7 @@ export function checkMetrics(
     registers,
   });
   return {
-    unclaimed: (count) => {
-      unclaimed.inc(count);
-    },
+    unclaimed: (count) => unclaimed.inc(count),
     decided: (decision, seconds, policy, limit, lane) => {
       const { isShadow, ruleName } = policy;
       count(decision, isShadow);
@@ -241,9 +237,8 @@ function ruleCounter(
     labelNames: ['rule', 'outcome'],
     registers,
   });
-  return (rule, { outcome }, isShadow) => {
+  return (rule, { outcome }, isShadow) =>
     counter.inc({ rule, outcome: outcome === 'denied' && isShadow ? 'shadowed' : outcome });
-  };
 }
 
 function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean) => void {

@@ -108,9 +108,7 @@ function connectionMetrics(
     STREAM_DROP_REASONS,
   );
   return {
-    requestDeferred: () => {
-      deferred.inc();
-    },
+    requestDeferred: () => deferred.inc(),
     connectionDropped: connections.count,
     streamDropped: streams.count,
   };

@@ -34,9 +34,7 @@ export async function startListening(
   { setting, port, host, bounds }: ListeningOptions,
 ): Promise<Listening> {
   server.maxConnections = bounds.maxConnections;
-  server.on('drop', () => {
-    bounds.onDropped('too_many_connections');
-  });
+  server.on('drop', () => bounds.onDropped('too_many_connections'));
   const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: Error): void => reject(listenError(error, { setting, port, host }));

@@ -78,9 +78,7 @@ export class SluiceClient {
     this.#checks = {
       ...deciding,
       read: decisionOf,
-      send: (request) => {
-        checks.add(request);
-      },
+      send: (request) => checks.add(request),
       timeoutMillis,
     };
     this.#loneChecks = {
@@ -88,9 +86,7 @@ export class SluiceClient {
       read: decisionIn,
       send: (request) => {
         const { element, timeoutMillis: longest } = request;
-        const onLate = (answer: Answer): void => {
-          request.answered(answer);
-        };
+        const onLate = (answer: Answer): void => request.answered(answer);
         void answerWith(request, service.checkOne(element, longest, onLate));
       },
       timeoutMillis,
@@ -112,9 +108,7 @@ export class SluiceClient {
     this.#releases = {
       ...changing,
       read: isReleased,
-      send: (request) => {
-        releases.add(request);
-      },
+      send: (request) => releases.add(request),
     };
     this.#others = (read) => ({
       ...changing,

@@ -64,9 +64,7 @@ export function rateLimit<Request>(
     const key = keyOf(request);
     if (key === undefined) return true;
     const disconnected = new AbortController();
-    response.on('close', () => {
-      disconnected.abort();
-    });
+    response.on('close', () => disconnected.abort());
     const { signal } = disconnected;
     const asking = { signal, lane: laneOf?.(request), group: groupOf?.(request) };
     try {

@@ -45,14 +45,8 @@ export function guardsOf(
       return handler(request, response, next);
     };
   return {
-    guard: (scope, handler) =>
-      guardBy((context) => {
-        access.enter(scope, context);
-      }, handler),
-    guardMetrics: (handler) =>
-      guardBy((context) => {
-        access.enterMetrics(context);
-      }, handler),
+    guard: (scope, handler) => guardBy((context) => access.enter(scope, context), handler),
+    guardMetrics: (handler) => guardBy((context) => access.enterMetrics(context), handler),
   };
 }
 

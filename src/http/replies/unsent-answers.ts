@@ -49,9 +49,7 @@ export class UnsentAnswers {
       },
       stallMillis / (SWEEPS - 1),
     ).unref();
-    return () => {
-      clearInterval(timer);
-    };
+    return () => clearInterval(timer);
   }
 
   /** Counts bytes of an answer until `sent`. Drops connections if these are too many. */
@@ -59,9 +57,7 @@ export class UnsentAnswers {
     if (socket.destroyed) return;
     if (!this.#awaited.has(socket)) {
       this.#awaited.add(socket);
-      socket.once('close', () => {
-        this.#forget(socket);
-      });
+      socket.once('close', () => this.#forget(socket));
     }
     const ofConnection = (this.#of.get(socket) ?? 0) + bytes;
     this.#of.set(socket, ofConnection);

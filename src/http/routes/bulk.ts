@@ -82,12 +82,8 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
     await inBulk(elements.length, {
       taker: this.response.locals.context,
       slices: this.parts.slices,
-      deal: (index, onDone, onFailed) => {
-        this.deal(elements[index], index, onDone, onFailed);
-      },
-      fail: (index, error) => {
-        this.#fail(index, error);
-      },
+      deal: (index, onDone, onFailed) => this.deal(elements[index], index, onDone, onFailed),
+      fail: (index, error) => this.#fail(index, error),
       mayBegin: () => this.continuesAfterDisconnect || !this.isDisconnected,
     });
     this.#logErrors();

@@ -64,9 +64,7 @@ export async function stopAccepting(
   // request.
   server.closeIdleConnections = () => undefined;
   const closed = new Promise<boolean>((resolve) => {
-    server.close(() => {
-      resolve(true);
-    });
+    server.close(() => resolve(true));
   });
   let isClosed: boolean;
   do {

@@ -54,9 +54,7 @@ export function judgeRequests(
     if (response.writableEnded || (needTokens && hasCaller(response))) {
       judge(connection, response);
     } else if (!connection.isTrusted) {
-      response.once('finish', () => {
-        judge(connection, response);
-      });
+      response.once('finish', () => judge(connection, response));
     }
   };
 }

@@ -91,9 +91,7 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const connections = connectionsOf(server, event);
   const untrusted = new UntrustedConnections();
   server.on(event, (socket: Socket) => void untrusted.begin(socket));
-  server.on('clientError', (_error, socket) => {
-    untrusted.take(untrusted.of(socket));
-  });
+  server.on('clientError', (_error, socket) => untrusted.take(untrusted.of(socket)));
   answerUnreadable(server, (socket) => untrusted.isStopped(socket), onUnreadable);
   const stopWatch = httpApp.unsent.watch(connections, timeouts.requestMillis, bounds.onDropped);
   server.once('close', stopWatch);
@@ -121,9 +119,7 @@ function createHttpsServer(
   handshakeTimeout: number,
 ): Server {
   const server = createTlsServer({ ...options, ...secureWith(keyPair.current), handshakeTimeout });
-  keyPair.onReload((pair) => {
-    server.setSecureContext(secureWith(pair));
-  });
+  keyPair.onReload((pair) => server.setSecureContext(secureWith(pair)));
   return server;
 }
 

@@ -49,12 +49,8 @@ export function bearerAccess(
   };
 
   return {
-    enter: (scope, context) => {
-      enter(scope, context, (token) => tokens.current.callerOf(token));
-    },
-    enterMetrics: (context) => {
-      enter('debug', context, (token) => tokens.current.readerOf(token));
-    },
+    enter: (scope, context) => enter(scope, context, (token) => tokens.current.callerOf(token)),
+    enterMetrics: (context) => enter('debug', context, (token) => tokens.current.readerOf(token)),
     demand,
     has,
     demandKey: (key, { caller }) => {
@@ -104,9 +100,9 @@ export class TokenRejections {
   readonly #log: FrequentLog<RejectionReason>;
 
   constructor(clock: Clock, logger: Logger) {
-    this.#log = new FrequentLog(clock, (rejected) => {
-      logger.warn({ rejected }, 'requests rejected for their tokens');
-    });
+    this.#log = new FrequentLog(clock, (rejected) =>
+      logger.warn({ rejected }, 'requests rejected for their tokens'),
+    );
   }
 
   record(reason: RejectionReason): void {

@@ -94,9 +94,7 @@ export class Fleet {
     this.#clock = clock;
     const others = open?.({
       report: async () => writeReport(await report()),
-      watch: (key) => {
-        watchedKeys.watch(key);
-      },
+      watch: (key) => watchedKeys.watch(key),
       share: (key, write) => watchedKeys.share(key, write),
     });
     this.#others = others;

@@ -144,12 +144,10 @@ class LoggedExporter implements SpanExporter {
 function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
   close(): void;
 } {
-  const log = new FrequentLog<string>(clock, (notices) => {
-    logger.warn({ notices }, 'OpenTelemetry');
-  });
-  const note = (...words: unknown[]): void => {
-    log.note(words.map(String).join(' '));
-  };
+  const log = new FrequentLog<string>(clock, (notices) =>
+    logger.warn({ notices }, 'OpenTelemetry'),
+  );
+  const note = (...words: unknown[]): void => log.note(words.map(String).join(' '));
   const ignore = (): void => undefined;
   diag.setLogger(
     { error: note, warn: note, info: ignore, debug: ignore, verbose: ignore },

@@ -77,12 +77,11 @@ export function exchangeByHttp(base: URL): Exchange {
       request.on('socket', (socket) => {
         isConnected = !socket.connecting;
         if (isConnected) return;
-        const timer = setTimeout(() => {
-          request.destroy(new Error(`no connection within ${CONNECT_MILLIS} ms`));
-        }, CONNECT_MILLIS);
-        socket.once('close', () => {
-          clearTimeout(timer);
-        });
+        const timer = setTimeout(
+          () => request.destroy(new Error(`no connection within ${CONNECT_MILLIS} ms`)),
+          CONNECT_MILLIS,
+        );
+        socket.once('close', () => clearTimeout(timer));
         socket.once(isSecure ? 'secureConnect' : 'connect', () => {
           clearTimeout(timer);
           isConnected = true;
@@ -100,9 +99,7 @@ export function exchangeByHttp(base: URL): Exchange {
         }
         socket.end();
         const timer = setTimeout(() => request.destroy(), LATE_MILLIS);
-        socket.once('close', () => {
-          clearTimeout(timer);
-        });
+        socket.once('close', () => clearTimeout(timer));
       };
       if (signal.aborted) leave();
       else signal.addEventListener('abort', leave, { once: true });

@@ -133,9 +133,7 @@ export class PendingRequest<Element, Result, Value> {
       return;
     }
     if (signal) {
-      this.#endListening = onAbort(signal, () => {
-        this.leave(signal.reason);
-      });
+      this.#endListening = onAbort(signal, () => this.leave(signal.reason));
     }
     this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
     this.#send();
@@ -182,9 +180,7 @@ export class PendingRequest<Element, Result, Value> {
     }
     this.isSent = false;
     if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
-    this.#pause = setTimeout(() => {
-      this.#send();
-    }, millis);
+    this.#pause = setTimeout(() => this.#send(), millis);
   }
 
   /** Its caller waits no longer. */

@@ -39,9 +39,7 @@ export class Permit {
     const { signal } = this.#work;
     if (callers) {
       callers.throwIfAborted();
-      this.#endListening = onAbort(callers, () => {
-        this.#work.abort(callers.reason);
-      });
+      this.#endListening = onAbort(callers, () => this.#work.abort(callers.reason));
     }
     if (hold) void this.#keep(hold, await this.#heldSince(hold, askedAt));
     signal.throwIfAborted();

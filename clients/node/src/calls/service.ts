@@ -97,9 +97,7 @@ export class Service {
     signal: AbortSignal,
   ): Promise<Answer> {
     const connection = new AbortController();
-    const close = (): void => {
-      connection.abort();
-    };
+    const close = (): void => connection.abort();
     const endListening = onAbort(signal, close);
     const address = this.#current;
     const outOfTime = (): void => {
@@ -140,9 +138,7 @@ export class Service {
         timer = setTimer(abort, LATE_MILLIS, connection);
       };
       let timer = setTimer(outOfTime, timeoutMillis, undefined);
-      void answer.then(resolve, reject).finally(() => {
-        clearTimeout(timer);
-      });
+      void answer.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }
 

@@ -23,9 +23,7 @@ export interface Messages {
 export function print(...lines: readonly string[]): Promise<void> {
   const text = lines.map((line) => `${printable(line)}\n`).join('');
   return new Promise((resolve, reject) => {
-    const fail = (cause: unknown): void => {
-      reject(new OutputError(cause));
-    };
+    const fail = (cause: unknown): void => reject(new OutputError(cause));
     try {
       process.stdout.write(text, (error) => {
         if (error) fail(error);
@@ -62,9 +60,8 @@ function writeError(text: string): void {
  * @param isQuiet whether only errors are written, and so no denial
  */
 export function jsonMessages(key: string, isQuiet: boolean): Messages {
-  const write = ({ event, ...fields }: MessageEvent): void => {
+  const write = ({ event, ...fields }: MessageEvent): void =>
     writeLine(JSON.stringify({ event, key, ...fields }));
-  };
   return {
     waits: ({ position, waitMillis }) => {
       if (!isQuiet) write({ event: 'waiting', position, waitMillis });
@@ -72,15 +69,9 @@ export function jsonMessages(key: string, isQuiet: boolean): Messages {
     approved: (requestId) => {
       if (!isQuiet) write({ event: 'approved', requestId });
     },
-    lost: (error) => {
-      write(eventOf(error));
-    },
-    unreleased: (error) => {
-      write({ event: 'unreleased', error: messageOf(error) });
-    },
-    unsignalled: (error) => {
-      write({ event: 'unsignalled', error: messageOf(error) });
-    },
+    lost: (error) => write(eventOf(error)),
+    unreleased: (error) => write({ event: 'unreleased', error: messageOf(error) }),
+    unsignalled: (error) => write({ event: 'unsignalled', error: messageOf(error) }),
     failed: (error) => {
       const isNews = isQuiet && error instanceof SluiceDeniedError;
       if (!(error instanceof InterruptedError || isNews)) write(eventOf(error));
@@ -123,15 +114,10 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
       hasWaited = true;
     },
     approved: clear,
-    lost: ({ message }) => {
-      write(`the hold is lost, CMD is ended: ${message}`);
-    },
-    unreleased: (error) => {
-      write(`not released, the approval lapses with its hold: ${textOf(error, urls)}`);
-    },
-    unsignalled: (error) => {
-      write(`CMD can't be signalled: ${messageOf(error)}`);
-    },
+    lost: ({ message }) => write(`the hold is lost, CMD is ended: ${message}`),
+    unreleased: (error) =>
+      write(`not released, the approval lapses with its hold: ${textOf(error, urls)}`),
+    unsignalled: (error) => write(`CMD can't be signalled: ${messageOf(error)}`),
     failed: (error) => {
       const isNews = isQuiet && error instanceof SluiceDeniedError;
       if (error instanceof InterruptedError || isNews) clear();

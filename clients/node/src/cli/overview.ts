@@ -73,9 +73,7 @@ async function read(
 ): Promise<AnswerPart> {
   const headers = token && { Authorization: `Bearer ${token()}` };
   const connection = new AbortController();
-  const close = (): void => {
-    connection.abort();
-  };
+  const close = (): void => connection.abort();
   signal.addEventListener('abort', close);
   const timer = setTimeout(close, TIMEOUT_MILLIS);
   try {

@@ -26,9 +26,7 @@ export function run(invocation: Invocation): Promise<number> {
       messages.approved(requestId);
       const environment = { SLUICE_KEY: key, SLUICE_REQUEST_ID: requestId };
       const child = await Child.start(commandLine, environment, messages.unsignalled);
-      signals.receiver = (signal) => {
-        child.pass(signal);
-      };
+      signals.receiver = (signal) => child.pass(signal);
       return codeOf(child, lost, grace, messages);
     };
     try {

@@ -55,11 +55,7 @@ async function showLive(
 ): Promise<void> {
   const { interruption } = signals;
   let overview = await readOverview(connection, interruption);
-  const screen = isJson
-    ? undefined
-    : new Screen(() => {
-        signals.interrupt('SIGINT');
-      });
+  const screen = isJson ? undefined : new Screen(() => signals.interrupt('SIGINT'));
   let failure = '';
   try {
     for (;;) {

@@ -53,9 +53,7 @@ export function overview(parts: OverviewParts): RequestHandler {
       taker: context,
     };
     const { rows, keys: kept, counts, matching } = await chooseRows(sources, choice);
-    const keys = await refreshRows(rows, store, (key, state) => {
-      keySurvey.update(key, state);
-    });
+    const keys = await refreshRows(rows, store, (key, state) => keySurvey.update(key, state));
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
     const body = {
