@@ -71,7 +71,8 @@ export function rateLimit<Request>(
       const decision = await (wait
         ? client.wait(key, { ...asking, maxWaitMillis })
         : client.check(key, { ...asking, quota: hasQuota }));
-      if (hasQuota && decision.quota) addHeaders(response, quotaHeaders(decision.quota));
+      const headers = hasQuota && decision.quota ? quotaHeaders(decision.quota) : {};
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       if (!decision.approved) {
         answer(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
       }
@@ -96,10 +97,6 @@ export function rateLimit<Request>(
  */
 function faultOf(cause: unknown): Error {
   return new Error('Sluice rejected the check', { cause });
-}
-
-function addHeaders(response: LimitedResponse, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
 function answer(

@@ -5,7 +5,6 @@ import { urlToHttpOptions } from 'node:url';
 
 import { SluiceUnavailableError } from '../errors.js';
 
-/** A request to Sluice. */
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the base address, with the query. */

@@ -103,7 +103,6 @@ export class PendingRequest<Element, Result, Value> {
   readonly timeoutMillis: number;
   /** Whether it is sent. Before that, nothing was counted. */
   isSent = false;
-  /** Called when the caller is gone. */
   onGone: (() => void) | undefined;
   readonly #startedAt = performance.now();
   #resolve!: (value: Value) => void;
@@ -183,7 +182,6 @@ export class PendingRequest<Element, Result, Value> {
     this.#pause = setTimeout(() => this.#send(), millis);
   }
 
-  /** Its caller waits no longer. */
   leave(reason: unknown): void {
     this.#end();
     this.#reject(reason);

@@ -104,7 +104,6 @@ export function sendAlone(
   return answerWith(request, send(connection.signal));
 }
 
-/** Answers a request once there is an answer. */
 export async function answerWith(request: LoneRequest, answer: Promise<Answer>): Promise<void> {
   request.isSent = true;
   try {

@@ -5,13 +5,11 @@ import { eventOf, type MessageEvent, messageOf, textOf } from './failures.js';
 
 /** What a command writes on standard error. */
 export interface Messages {
-  /** It waits, at this place. */
   readonly waits: (place: WaitProgress) => void;
   /** Its wait is over. */
   readonly approved: (requestId: string) => void;
   /** The hold is lost, and CMD is ended. */
   readonly lost: (error: Error) => void;
-  /** The approval could not be released. */
   readonly unreleased: (error: unknown) => void;
   /** CMD can't be sent a signal. */
   readonly unsignalled: (error: unknown) => void;
@@ -36,7 +34,6 @@ export function print(...lines: readonly string[]): Promise<void> {
   });
 }
 
-/** Writes a result for other programs on standard output. @throws OutputError if it can't be written */
 export function printJson(result: object): Promise<void> {
   return print(JSON.stringify(result));
 }

@@ -12,11 +12,6 @@ import { Signals } from './signals.js';
 
 const DEFAULT_GRACE_MILLIS = 10_000;
 
-/**
- * `run`: runs CMD while it holds an approval.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export function run(invocation: Invocation): Promise<number> {
   const { values, commandLine } = invocation;
   const { grace = DEFAULT_GRACE_MILLIS } = values;
@@ -118,7 +113,6 @@ class Child {
     }
   }
 
-  /** Passes on a signal that this process got. */
   pass(signal: NodeJS.Signals): void {
     if (!this.hasOwnGroup && FROM_TERMINAL.includes(signal)) return;
     this.#send(signal);

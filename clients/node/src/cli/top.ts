@@ -10,11 +10,6 @@ import { Signals } from './signals.js';
 
 const DEFAULT_INTERVAL_MILLIS = 2000;
 
-/**
- * `top`: shows the keys that are paused, denied or waited for; on a terminal until a person ends it.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export async function top({ values }: Invocation): Promise<number> {
   const { once, json = false, interval = DEFAULT_INTERVAL_MILLIS } = values;
   if (interval === 0) throw new CommandLineError('--interval must be above 0');
@@ -115,7 +110,6 @@ class Screen {
     process.stdout.write(HOME + shown.join('\r\n') + CLEAR_BELOW);
   }
 
-  /** Shows again what was there before. */
   close(): void {
     process.stdout.write(LEAVE);
     if (!process.stdin.isTTY) return;
