@@ -36,7 +36,6 @@ const FLUSH_STEP_MILLIS = 10;
  * bound, and is dropped beyond it.
  */
 export interface LogOutput extends DestinationStream {
-  /** How many lines were dropped since the start. */
   readonly dropped: number;
   /** Called when lines can be written again, with the number of lines that were dropped meanwhile. */
   onRecovery: (dropped: number) => void;
@@ -62,7 +61,6 @@ abstract class CountingOutput implements LogOutput {
     this.dropped += 1;
   }
 
-  /** A line is out. */
   protected written(): void {
     const dropped = this.dropped - this.#reported;
     if (dropped === 0) return;

@@ -39,7 +39,6 @@ export function requestId() {
 
 const SCHEMA = requestId();
 
-/** Whether a text is a UUID. */
 export function isRequestId(text: string): boolean {
   return SCHEMA.safeParse(text).success;
 }

@@ -35,7 +35,6 @@ export function readNamedFile(variable: string, path: string): string {
   }
 }
 
-/** The error that says why the file of a setting can't be read. */
 export function unreadable(variable: string, path: string, error: unknown): SettingsError {
   const { code = 'unreadable' } = error as NodeJS.ErrnoException;
   return new SettingsError(variable, `${JSON.stringify(path)} (${code})`, 'a file to read');

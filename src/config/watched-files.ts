@@ -79,7 +79,6 @@ export class WatchedFiles<T> {
     return this.#isGone;
   }
 
-  /** Calls `listener` with each new value of the files. */
   onReload(listener: (value: T) => void): void {
     this.#listeners.push(listener);
   }
@@ -171,7 +170,8 @@ function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
       try {
         const content = await readFile(path);
         if (whenGone === undefined || content.toString('latin1').trim() !== '') return content;
-        return { error: emptyFile(variable, path), isGone: true };
+        const got = `${JSON.stringify(path)} (empty)`;
+        return { error: new SettingsError(variable, got, 'a file with content'), isGone: true };
       } catch (error) {
         const { code = '' } = error as NodeJS.ErrnoException;
         const isGone = code === 'ENOENT' || code === 'ENOTDIR';
@@ -187,10 +187,6 @@ async function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): Pr
     throw reading.error;
   });
   return format.parse(contents);
-}
-
-function emptyFile(variable: string, path: string): SettingsError {
-  return new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with content');
 }
 
 /** Identifies contents without keeping them, since they may be secret. */

@@ -58,7 +58,6 @@ export class Awaited<T> {
     this.#entries.delete(what);
   }
 
-  /** Ends nothing from now on. */
   close(): void {
     this.#cancelTimer?.();
     this.#entries.clear();

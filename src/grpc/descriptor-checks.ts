@@ -25,7 +25,6 @@ export interface Draft extends NamedList {
   /** Whether the hits are to be given back. */
   readonly isRefund: boolean;
   readonly limit: Descriptor['limit'];
-  /** Its index in the request. */
   readonly index: number;
 }
 

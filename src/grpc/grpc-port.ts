@@ -37,7 +37,6 @@ export interface Pings {
   readonly answerMillis: number;
 }
 
-/** The parts of the service that gRPC uses. */
 export interface GrpcParts {
   readonly service: Service;
   readonly metrics: Metrics;

@@ -90,10 +90,10 @@ export class RequestFrames {
 }
 
 /** Next to `src` and to `dist`. */
-const FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
+export const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
 
 const root = new protobuf.Root();
-root.resolvePath = (_origin, path) => (path.startsWith('google/') ? path : FOLDER + path);
+root.resolvePath = (_origin, path) => (path.startsWith('google/') ? path : PROTO_FOLDER + path);
 root.loadSync('envoy/service/ratelimit/v3/rls.proto', { keepCase: true });
 
 const SERVICE = 'envoy.service.ratelimit.v3';
@@ -146,7 +146,6 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
   };
 }
 
-/** Encodes a reply with its frame. */
 export function encodeReply(reply: RateLimitResponse): Buffer {
   const message = responseType.encode(numbered(reply)).finish();
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + message.length);

@@ -6,9 +6,9 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
-import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
+import { millisToRetry, shownLimit } from '../service/denying-limit.js';
 import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
-import { type Code, type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
+import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
 
@@ -39,18 +39,11 @@ function statusOf(decided: DecidedOrPeeked | undefined): DescriptorStatus {
   const { decision, policy, limit } = decided;
   const { quota } = decision;
   const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
-  return quota ? limitStatusOf(code, shownLimit(quota, policy, limit)) : { code };
-}
-
-function limitStatusOf(code: Code, limit: NamedLimit): DescriptorStatus {
-  const { name, maximum, windowMillis, remaining, resetMillis } = limit;
+  if (!quota) return { code };
+  const { name, maximum, windowMillis, remaining, resetMillis } = shownLimit(quota, policy, limit);
   return {
     code,
-    current_limit: {
-      requests_per_unit: maximum,
-      unit: unitOf(windowMillis),
-      name,
-    },
+    current_limit: { requests_per_unit: maximum, unit: unitOf(windowMillis), name },
     limit_remaining: remaining,
     duration_until_reset: durationOf(resetMillis),
   };

@@ -63,9 +63,7 @@ export interface StreamBoundsOptions {
     headers: IncomingHttpHeaders,
     awaited: AwaitedStream,
   ) => void;
-  /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
-  /** Called for each connection that is dropped. */
   readonly onConnectionDropped: (reason: DropReason) => void;
 }
 
@@ -84,7 +82,6 @@ interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
   readonly resetHere: WeakSet<ServerHttp2Stream>;
 }
 
-/** A connection with its streams. */
 class OpenConnection implements StreamsOwner {
   /** Whether it is about to be closed. */
   #isEnding = false;
@@ -191,7 +188,6 @@ export class StreamBounds {
     }
   }
 
-  /** Applies the bounds to `server`. */
   apply(server: Http2Server): void {
     server.updateSettings(SETTINGS);
     server.on('session', (session) => {

@@ -40,7 +40,6 @@ export interface ConnectionBounds {
   readonly maxInFlight: number;
   /** Called for each request beyond `maxInFlight`, which is served later. */
   readonly onDeferred: () => void;
-  /** Called for each connection that is dropped. */
   readonly onDropped: (reason: DropReason) => void;
 }
 
