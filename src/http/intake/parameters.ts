@@ -47,13 +47,11 @@ export const amendmentSchema = z.object({
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
 
-/** The query of a pause. */
 export const pauseSchema = z.object({
   pauseMillis: wholeNumber(BOUNDS.pauseMillis),
   canShorten: yesOrNo().optional(),
 });
 
-/** The query of a report of what remains of a limit. */
 export const reportSchema = z.object({
   remaining: wholeNumber(BOUNDS.remaining),
   resetMillis: wholeNumber(BOUNDS.resetMillis).optional(),
@@ -69,7 +67,6 @@ export type Query = Readonly<Record<string, unknown>>;
 
 export const NO_PARAMETERS: Query = {};
 
-/** The names of the parameters of a check. */
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
 const REPORT_PARAMETERS: readonly string[] = Object.keys(reportSchema.shape);
@@ -232,7 +229,6 @@ const OPTIONS = { maxKeys: 0, decodeURIComponent: decode };
 const NOT_UTF8 = '\ud800';
 const REPLACEMENT = '\ufffd';
 
-/** Parses the part of a URL after the `?`. */
 export function parseQuery(query: string): Query {
   return querystring.parse(query, '&', '=', OPTIONS);
 }

@@ -102,7 +102,6 @@ export function ofDecisions({
   ];
 }
 
-/** References to the headers with these names. */
 export function headersOf(names: readonly HeaderName[]): oas31.HeadersObject {
   return Object.fromEntries(
     names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const),

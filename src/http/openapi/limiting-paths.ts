@@ -58,7 +58,6 @@ const OF_MANY: readonly ErrorCode[] = [
   'NO_ROOM_FOR_BODY',
 ];
 
-/** The paths of checks and releases. */
 export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
   const operation = operationMaker(settings);
   const decided = ofDecisions(settings);

@@ -75,26 +75,18 @@ const REALM = 'Bearer realm="sluice"';
 /** Answers every error with a body in JSON. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
-    cutShort(response, error as Error);
+    // The client must not take part of the body for the whole.
+    response.err = error as Error;
+    logAnswer(response, ERRORS.INTERNAL_ERROR.status);
+    response.destroy();
   } else if (isBadEncoding(error)) {
     answerBadEncoding(request, response);
   } else {
-    sendError(request, response, toServiceError(error, response));
+    // For the log, unless the service rejected the request.
+    if (!(error instanceof ServiceError)) response.err = error as Error;
+    sendError(request, response, serviceErrorFor(error));
   }
 };
-
-/** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
-function cutShort(response: Response, fault: Error): void {
-  response.err = fault;
-  logAnswer(response, ERRORS.INTERNAL_ERROR.status);
-  response.destroy();
-}
-
-/** The error that the client gets. The log also gets the error itself, unless the service rejected the request. */
-function toServiceError(error: unknown, response: Response): ServiceError {
-  if (!(error instanceof ServiceError)) response.err = error as Error;
-  return serviceErrorFor(error);
-}
 
 function sendError(request: Request, response: Response, error: ServiceError): void {
   const { code, message } = error;

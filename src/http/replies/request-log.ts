@@ -29,7 +29,8 @@ export function logAnswersOf(
     wrapSerializers: false,
     serializers: {
       req: (request: Request) => describeRequest(request, parameters),
-      res: describeResponse,
+      // Node does not keep the headers that `writeHead` was given.
+      res: ({ statusCode }: Response) => ({ statusCode }),
     },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
@@ -94,11 +95,6 @@ function describeRequest(request: Request, parameters: ReadonlySet<string>): obj
     remoteAddress: socket.remoteAddress,
     remotePort: socket.remotePort,
   };
-}
-
-/** Only the status: Node does not keep the headers that `writeHead` was given. */
-function describeResponse({ statusCode }: Response): object {
-  return { statusCode };
 }
 
 function hideSecret(value: unknown, path: readonly string[]): unknown {

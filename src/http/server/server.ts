@@ -56,7 +56,7 @@ export interface ListenOptions extends ListeningOptions {
   readonly timeouts?: Timeouts;
 }
 
-type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
+type Options = ServerOptions<typeof IncomingMessage, typeof ServerResponse<IncomingMessage>>;
 
 /** Passes plain checks to their own handler, and every other request to Express. */
 export function requestListener({ app, answerPlainCheck }: HttpApp): RequestListener {
@@ -123,12 +123,6 @@ function createHttpsServer(
   return server;
 }
 
-/** The classes of the requests and responses that `http.createServer` makes. */
-interface MessageClasses {
-  readonly IncomingMessage: typeof IncomingMessage;
-  readonly ServerResponse: typeof ServerResponse<IncomingMessage>;
-}
-
 /**
  * Classes for the messages of a server that passes them to `app`.
  *
@@ -136,7 +130,7 @@ interface MessageClasses {
  * for all uses of the object. A message that was made with that prototype stays fast, since the call changes nothing: a
  * check takes a third of the time.
  */
-export function messageClassesFor(app: Express): MessageClasses {
+export function messageClassesFor(app: Express) {
   class ExpressRequest extends IncomingMessage {}
   class ExpressResponse extends ServerResponse {}
   Object.setPrototypeOf(ExpressRequest.prototype, app.request);
@@ -159,15 +153,12 @@ function endAtUpgrades(serve: RequestListener): RequestListener {
       request.resume();
       return;
     }
-    if (request.headers.upgrade !== undefined && isUpgrade(request)) {
+    // Without this connection option the header is not for this connection, and the parser ignores it.
+    const { upgrade, connection = '' } = request.headers;
+    if (upgrade !== undefined && /\bupgrade\b/i.test(connection)) {
       ending.add(request.socket);
       response.shouldKeepAlive = false;
     }
     serve(request, response);
   };
-}
-
-/** Without this connection option the header is not for this connection, and the parser ignores it. */
-function isUpgrade({ headers: { connection = '' } }: IncomingMessage): boolean {
-  return /\bupgrade\b/i.test(connection);
 }

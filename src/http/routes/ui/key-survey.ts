@@ -212,7 +212,6 @@ export class KeySurvey {
   }
 }
 
-/** One walk through all keys. */
 class Walk {
   readonly begun: number;
   readonly states = new Map<string, InstanceState>();
