@@ -10,11 +10,6 @@ import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
 
-export interface Imported {
-  readonly rules: readonly ImportedRule[];
-  readonly warnings: readonly Warning[];
-}
-
 /** What is not limited approves a number that nobody reaches. Its window is short, so that approvals take little memory. */
 const UNLIMITED = {
   name: 'unlimited',
@@ -38,7 +33,7 @@ interface Before {
  * @throws RulesErrors for what the files have, for two descriptors with the same entries, and for one whose expression would be too
  *   long
  */
-export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
+export function rulesOfLimits(files: readonly LimitsFile[]) {
   const rules: ImportedRule[] = [];
   const domains = files.flatMap((file) => file.domains);
   const warnings = files.flatMap((file) => file.warnings);

@@ -10,9 +10,6 @@ import type { Caller, RequestContext, Scope } from '../request-context.js';
 import type { Access } from './access.js';
 import type { Tokens } from './tokens.js';
 
-/** @returns undefined for an unknown token */
-type OwnerOf = (token: string) => Caller | undefined;
-
 /**
  * Access for requests with a token of the right scope, for the right key: RFC 6750.
  * @param tokens read again for each request
@@ -39,7 +36,11 @@ export function bearerAccess(
     throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
-  const enter = (scope: Scope, context: RequestContext, ownerOf: OwnerOf): void => {
+  const enter = (
+    scope: Scope,
+    context: RequestContext,
+    ownerOf: (token: string) => Caller | undefined,
+  ): void => {
     const token = tokenOf(context);
     if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
     const caller = ownerOf(token);

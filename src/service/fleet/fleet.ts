@@ -4,7 +4,6 @@ import { type Clock, systemClock } from '../../common/clock.js';
 import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import { DENIAL_REASONS } from '../../limiter/limiter.js';
-import type { DecisionTotals } from '../../metrics/metrics.js';
 import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
 import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
@@ -223,21 +222,6 @@ function added(a: DeniedKey, b: DeniedKey): DeniedKey {
   };
 }
 
-/** What a replica tells the others for the dashboard. */
-export interface ReplicaReport {
-  readonly replica: string;
-  /** Since its start. It orders its reports, and gives the time between two of them. */
-  readonly uptimeMillis: number;
-  /** Since its start. */
-  readonly decisions: DecisionTotals;
-  /** Requests that wait there. */
-  readonly waiting: number;
-  /** The digest of its rules. */
-  readonly rules: string;
-  /** The keys that it denies now. */
-  readonly denied: readonly DeniedKey[];
-}
-
 /** The most denied keys of a report, those with the highest rates. */
 const MOST_DENIED = 64;
 
@@ -259,9 +243,11 @@ const deniedSchema: z.ZodType<DeniedKey> = z.object({
   lastMillis: number,
 });
 
-const reportSchema: z.ZodType<ReplicaReport> = z.object({
+const reportSchema = z.object({
   replica: z.string(),
+  /** Since its start. It orders its reports, and gives the time between two of them. */
   uptimeMillis: number,
+  /** Since its start. */
   decisions: z.object({
     approved: number,
     denied: number,
@@ -269,10 +255,16 @@ const reportSchema: z.ZodType<ReplicaReport> = z.object({
     withdrawn: number,
     failed: number,
   }),
+  /** Requests that wait there. */
   waiting: number,
+  /** The digest of its rules. */
   rules: z.string(),
+  /** The keys that it denies now. */
   denied: z.array(deniedSchema),
 });
+
+/** What a replica tells the others for the dashboard. */
+export type ReplicaReport = Readonly<z.infer<typeof reportSchema>>;
 
 export function writeReport(report: ReplicaReport): string {
   const byRate = report.denied.toSorted((a, b) => b.perSecond - a.perSecond);
