@@ -4,9 +4,7 @@ import { type Range, requestId, shortText, wholeNumber } from '../common/schemas
 import { BOUNDS } from '../limiter/bounds.js';
 import type { ErrorCode } from '../service/errors.js';
 
-/**
- * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
- */
+/** The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence. */
 
 export const MAX_ELEMENTS = 1000;
 

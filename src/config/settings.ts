@@ -161,11 +161,8 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
   }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);
-  throw new SettingsError(name, shown(name, given[name]), issue?.message ?? 'another value');
-}
-
-function shown(name: string, value: string | undefined): string {
-  return SECRETS.includes(name) ? 'a value that is not shown' : JSON.stringify(value);
+  const got = SECRETS.includes(name) ? 'a value that is not shown' : JSON.stringify(given[name]);
+  throw new SettingsError(name, got, issue?.message ?? 'another value');
 }
 
 /**

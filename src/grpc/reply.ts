@@ -41,11 +41,15 @@ function statusOf(decided: DecidedOrPeeked | undefined): DescriptorStatus {
   const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
   if (!quota) return { code };
   const { name, maximum, windowMillis, remaining, resetMillis } = shownLimit(quota, policy, limit);
+  const millis = Math.max(0, Math.ceil(resetMillis));
   return {
     code,
     current_limit: { requests_per_unit: maximum, unit: unitOf(windowMillis), name },
     limit_remaining: remaining,
-    duration_until_reset: durationOf(resetMillis),
+    duration_until_reset: {
+      seconds: Math.floor(millis / 1000),
+      nanos: (millis % 1000) * 1_000_000,
+    },
   };
 }
 
@@ -77,11 +81,6 @@ function nearestLimit(told: readonly Told[]): Told | undefined {
 
 function isTold(decided: DecidedOrPeeked | undefined): decided is Told {
   return decided !== undefined && isVerdict(decided.decision);
-}
-
-function durationOf(millis: number): { seconds: number; nanos: number } {
-  const whole = Math.max(0, Math.ceil(millis));
-  return { seconds: Math.floor(whole / 1000), nanos: (whole % 1000) * 1_000_000 };
 }
 
 function pairs(headers: readonly (string | number)[]): Headers {

@@ -79,7 +79,10 @@ export function rateLimit<Request>(
       return decision.approved;
     } catch (error) {
       if (signal.aborted) return false;
-      if (!(error instanceof SluiceUnavailableError)) throw faultOf(error);
+      if (!(error instanceof SluiceUnavailableError)) {
+        // Express would answer the client with the status of the cause, although a 401 of Sluice is about this app.
+        throw new Error('Sluice rejected the check', { cause: error });
+      }
       if (outagePolicy === 'allow') return true;
       answer(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
       return false;
@@ -90,13 +93,6 @@ export function rateLimit<Request>(
       if (passes) next();
     }, next);
   };
-}
-
-/**
- * Hides the status of the cause: Express would answer the client with it, although a 401 of Sluice is about this app.
- */
-function faultOf(cause: unknown): Error {
-  return new Error('Sluice rejected the check', { cause });
 }
 
 function answer(

@@ -88,7 +88,9 @@ export function parseCheck(key: string, query: Query): AskedCheck {
     demandWith('keepMillis', 'requestId', others.requestId !== undefined);
   }
   if (canWait) {
-    return { key: parsedKey, canWait, maxWaitMillis, keepMillis: kept(keepMillis), ...others };
+    // The approval is kept by a hold of that time.
+    const kept = keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
+    return { key: parsedKey, canWait, maxWaitMillis, keepMillis: kept, ...others };
   }
   demandWith('maxWaitMillis', 'canWait=true', maxWaitMillis === undefined);
   return { key: parsedKey, canWait, ...others };
@@ -97,11 +99,6 @@ export function parseCheck(key: string, query: Query): AskedCheck {
 /** @throws ServiceError INVALID_PARAMETER unless the other parameter is given */
 function demandWith(parameter: string, other: string, isGiven: boolean): void {
   if (!isGiven) throw invalidParameter(parameter, `be used with ${other}`);
-}
-
-/** A place is kept for as long as a hold lasts at least: the approval is kept by a hold of that time. */
-function kept(keepMillis: number | undefined): number | undefined {
-  return keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
 }
 
 /**

@@ -79,7 +79,8 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     response.err = error as Error;
     logAnswer(response, ERRORS.INTERNAL_ERROR.status);
     response.destroy();
-  } else if (isBadEncoding(error)) {
+  } else if (error instanceof URIError && 'status' in error && error.status === 400) {
+    // Express's router could not decode a parameter.
     answerBadEncoding(request, response);
   } else {
     // For the log, unless the service rejected the request.
@@ -122,9 +123,4 @@ function answerBadEncoding(request: Request, response: Response): void {
   }
   const part = keyOf(request) === key && key?.includes('%') ? 'key' : 'requestId';
   sendError(request, response, serviceError('INVALID_ENCODING', { part }));
-}
-
-/** Whether Express's router could not decode a parameter. */
-function isBadEncoding(error: unknown): boolean {
-  return error instanceof URIError && 'status' in error && error.status === 400;
 }

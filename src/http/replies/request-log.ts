@@ -161,15 +161,14 @@ function withoutRequestIds(path: string): string {
  */
 export function keyOf(request: Request): string | undefined {
   const [, resource, key] = (request.baseUrl + request.path).split('/');
-  if (resource === 'ui') return keyInQuery(request);
+  if (resource === 'ui') {
+    const asked = request.query.key;
+    return typeof asked === 'string' && asked !== '' ? asked : undefined;
+  }
   if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
   try {
     return decodeURIComponent(key);
   } catch {
     return key;
   }
-}
-
-function keyInQuery({ query }: Request): string | undefined {
-  return typeof query.key === 'string' && query.key !== '' ? query.key : undefined;
 }

@@ -78,9 +78,7 @@ export class DescriptorPattern {
   }
 }
 
-/**
- * @param isLimit whether it also matches a value that may have the texts between wildcards in its middle, which is cut
- */
+/** @param isLimit whether it also matches a value that may have the texts between wildcards in its middle, which is cut */
 function expressionOf(value: string, isLimit: boolean): string {
   if (value === '') return ANY_VALUE;
   const [first = '', ...others] = value.split(WILDCARD).map((part) => quoted(encoded(part)));

@@ -103,7 +103,7 @@ function limitOf(
   { unit, requests_per_unit: requests, name }: NonNullable<LocatedDescriptor['rate_limit']>,
   path: string,
 ): Omit<ImportedRule, 'key_pattern'> {
-  const named = { name: nameOf(name ?? path) };
+  const named = { name: (name ?? path).replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH) };
   if (!unit) return { ...UNLIMITED, ...named };
   return {
     ...named,
@@ -111,10 +111,6 @@ function limitOf(
     // Only its days are those of a calendar: its weeks begin on Thursdays, and its months have 30 days.
     ...(unit === 'DAY' ? { calendar: 'day' } : { window_millis: UNIT_MILLIS[unit] }),
   };
-}
-
-function nameOf(text: string): string {
-  return text.replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH);
 }
 
 function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {

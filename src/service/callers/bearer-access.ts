@@ -87,9 +87,7 @@ function tokenOf({ headers }: RequestContext): string | undefined {
 /** Why a request is rejected for its token. */
 type RejectionReason = 'token_required' | 'token_unknown' | 'scope_missing' | 'key_not_allowed';
 
-/**
- * Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason.
- */
+/** Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason. */
 export class TokenRejections {
   /** Since the start, by reason. */
   readonly counts: Record<RejectionReason, number> = {

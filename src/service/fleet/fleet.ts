@@ -196,16 +196,16 @@ function deniedTogether(
   for (const [denied, ageMillis] of reports) {
     if (ageMillis > OLDEST_MILLIS) continue;
     for (const reported of denied) {
-      const one = aged(reported, ageMillis);
+      const one = {
+        ...reported,
+        sinceMillis: reported.sinceMillis + ageMillis,
+        lastMillis: reported.lastMillis + ageMillis,
+      };
       const before = byKey.get(one.key);
       byKey.set(one.key, before ? added(before, one) : one);
     }
   }
   return [...byKey.values()];
-}
-
-function aged(run: DeniedKey, millis: number): DeniedKey {
-  return { ...run, sinceMillis: run.sinceMillis + millis, lastMillis: run.lastMillis + millis };
 }
 
 function added(a: DeniedKey, b: DeniedKey): DeniedKey {

@@ -30,9 +30,7 @@ export interface Answer {
 /** Sends one request, on a connection that it does not share meanwhile. @throws SluiceUnavailableError if it is lost */
 export type Exchange = (call: Call) => Promise<Answer>;
 
-/**
- * Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections.
- */
+/** Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections. */
 const IDLE_MILLIS = 60_000;
 /**
  * After this silence, TCP asks whether the other side is still there: a wait is silent until its turn, and a NAT may forget

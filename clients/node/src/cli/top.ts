@@ -135,8 +135,10 @@ function tableOf({ keys, isComplete }: Overview, mostRows: number): string[] {
   if (keys.length === 0) return ['no key is paused, denied or waited for', ...remark];
   const rows = [HEAD, ...keys.slice(0, mostRows).map(rowOf)];
   const widths = HEAD.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  const padded = (cell: string, i: number): string =>
+    i < TEXT_COLUMNS ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0);
   const more = keys.length > mostRows ? [`${keys.length - mostRows} more`] : [];
-  const lines = rows.map((row) => row.map((cell, i) => padded(cell, widths[i] ?? 0, i)).join(GAP));
+  const lines = rows.map((row) => row.map(padded).join(GAP));
   return [...lines, ...more, ...remark];
 }
 
@@ -144,8 +146,4 @@ function rowOf(row: BusyKey): string[] {
   const { key, used, max, waiting, deniedPerSecond } = row;
   const shown = [`${used}/${max}`, `${waiting}`, deniedPerSecond.toFixed(1)];
   return [printable(key), shownState(row), ...shown];
-}
-
-function padded(cell: string, width: number, column: number): string {
-  return column < TEXT_COLUMNS ? cell.padEnd(width) : cell.padStart(width);
 }
