@@ -6,7 +6,7 @@ import { ALGORITHM_NAMES } from '../limiter/kinds/kinds.js';
 import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
 import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
+import { readSecretFiles, SECRETS, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './named-file.js';
 import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 
@@ -153,11 +153,10 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
       (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
     ),
   );
-  const given = readSecretFiles(set);
+  const { settings: given, secretFiles } = readSecretFiles(set);
   const result = settingsSchema.safeParse(given);
   if (result.success) {
-    const settings = { ...result.data, secretFiles: secretFilesIn(set) };
-    return checkTogether(settings, new Set(Object.keys(set)));
+    return checkTogether({ ...result.data, secretFiles }, new Set(Object.keys(set)));
   }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);

@@ -155,14 +155,11 @@ export class WatchedFiles<T> {
   }
 }
 
-/** Why a file has no content. */
-interface Failure {
-  readonly error: SettingsError;
-  /** The file is missing or empty. Other failures, such as too many open files, say nothing about the file. */
-  readonly isGone: boolean;
-}
-
-type Reading = Buffer | Failure;
+/**
+ * The content of a file, or why it has none. Only a file that is missing or empty is gone. Other failures, such as too many
+ * open files, say nothing about the file.
+ */
+type Reading = Buffer | { readonly error: SettingsError; readonly isGone: boolean };
 
 function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
   return Promise.all(

@@ -16,11 +16,6 @@ interface AwaitedOptions<T> {
   readonly end: (what: T, reason: EndReason) => void;
 }
 
-interface Entry {
-  readonly since: number;
-  bytes: number;
-}
-
 /**
  * Things that wait for their clients: at most `max` at a time, each for `millis`. Beyond a bound, the one that has
  * waited longest is ended. That is never one whose client does its part at once, so slow clients can't lock other
@@ -28,7 +23,7 @@ interface Entry {
  */
 export class Awaited<T> {
   /** In the order in which they were added. */
-  readonly #entries = new Map<T, Entry>();
+  readonly #entries = new Map<T, { readonly since: number; bytes: number }>();
   #bytes = 0;
   #cancelTimer: (() => void) | undefined;
 

@@ -53,16 +53,11 @@ const OF_WAITERS = {
   left: { outcome: 'waiting', reason: 'client_disconnected' },
 } as const satisfies Record<string, OutcomeLabels>;
 
-/**
- * Returns the name of a verdict.
- * @param isShadow whether the key's rule never denies
- */
 function verdictName(verdict: Verdict, isShadow: boolean): keyof typeof VERDICTS {
   if (verdict.outcome === 'approved') return verdict.waited ? 'waited' : 'capacity';
   return isShadow ? 'shadowed' : verdict.reason;
 }
 
-/** Returns the name of a decision that says what has become of a waiter. */
 function nameOfWaiter(decision: Exclude<Decision, Verdict>): keyof typeof OF_WAITERS {
   if (decision.outcome === 'withdrawn') return 'withdrawn';
   return decision.place ? 'told' : 'left';
@@ -96,7 +91,6 @@ const MAX_LIMIT_NAMES = 1000;
 /** Stands for all names that have none. */
 const OTHER = 'other';
 
-/** Metrics of the checks and their outcomes. */
 export function checkMetrics(
   registry: Registry,
   waiting: () => number,

@@ -68,7 +68,6 @@ export interface AuthState {
   readonly rejections: Readonly<Record<string, number>>;
 }
 
-/** Metrics of the tokens and of requests without a valid token. */
 function authMetrics(registry: Registry, state: AuthState): void {
   new Counter({
     name: 'ratelimit_auth_rejections_total',
@@ -145,7 +144,6 @@ function ruleMetrics(registry: Registry, rules: RulesInForce): void {
 }
 
 export interface LogState {
-  /** How many lines were dropped since the start. */
   readonly dropped: number;
 }
 

@@ -15,7 +15,6 @@ const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 class KeyMaker {
   #state = 1;
 
-  /** A random key of this length. */
   key(pieces: readonly string[], length: number): string {
     let key = '';
     while (key.length < length) key += pieces[this.#below(pieces.length)] ?? '';

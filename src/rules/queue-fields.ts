@@ -5,7 +5,6 @@ import { BOUNDS } from '../limiter/bounds.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
 import { areDifferent, strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
 
-/** The most lanes of a key. */
 const MAX_LANES = 5;
 
 const laneName = text().regex(
@@ -68,7 +67,6 @@ export const queueOfRule = strictObject(
   }
 });
 
-/** The field `lanes` of a further limit. */
 export const lanesOfLimit = z
   .array(laneName, 'must be a list')
   .min(1, 'must have at least one lane')

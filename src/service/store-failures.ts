@@ -17,7 +17,6 @@ interface StoreFailure {
   readonly when: string;
   /** The class of the error that a limiter throws. */
   readonly thrown: abstract new (...args: never) => Error;
-  /** The error that the caller gets. */
   readonly code: ErrorCode;
   /** The `reason` of `ratelimit_failed_checks_total`, if checks can fail so. */
   readonly metric: FailureReason | undefined;

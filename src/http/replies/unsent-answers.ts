@@ -10,12 +10,6 @@ export const UNSENT_BYTES = { connection: 4 * MIB, port: 64 * MIB } as const;
 /** A client that has read nothing for this many sweeps is too slow. The first one may come right after the answer. */
 const SWEEPS = 4;
 
-/** What a connection had sent at a sweep, and at how many sweeps since. */
-interface Standstill {
-  sent: string;
-  sweeps: number;
-}
-
 /**
  * Bounds the answers of a port that are not sent, since their clients do not read. Every path counts the bytes that it
  * gives to a connection which has not sent its earlier answers, and those of answers that are not small.
@@ -26,7 +20,8 @@ export class UnsentAnswers {
   readonly #of = new Map<Socket, number>();
   /** The connections whose end is awaited. */
   readonly #awaited = new WeakSet<Socket>();
-  readonly #standstills = new WeakMap<Socket, Standstill>();
+  /** What a connection had sent at a sweep, and at how many sweeps since. */
+  readonly #standstills = new WeakMap<Socket, { sent: string; sweeps: number }>();
   #onDropped: (reason: 'unread_answers' | 'slow_reader') => void = () => undefined;
 
   get bytes(): number {

@@ -27,7 +27,6 @@ export function kindOf({ value }: Pick<NamedEntry, 'value'>): Kind {
   return value.includes(WILDCARD) ? 'wildcard' : 'exact';
 }
 
-/** The patterns of the keys of a domain's descriptors. */
 export class DescriptorPattern {
   private constructor(
     private readonly domain: string,

@@ -19,13 +19,6 @@ const UNLIMITED = {
 const NAME_LENGTH = 64;
 const NOT_IN_NAMES = /[^\w.:/-]/g;
 
-/** What the rules before those of a descriptor may have set for its keys. */
-interface Before {
-  /** Whether a descriptor with the same entry, named less exactly, has a limit, or one below it has. */
-  hasOwn: boolean;
-  hasDeeper: boolean;
-}
-
 /**
  * The rules that limit what the files limit. A later rule wins, so that rules go from the least exact descriptor to the most exact.
  * Envoy's service looks no further once it has found a descriptor for an entry: so one that is named more exactly hides what
@@ -51,7 +44,8 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
     one: LocatedDescriptor,
     parent: DescriptorPattern,
     parentName: string,
-    before: Before,
+    // Whether a descriptor with the same entry, named less exactly, has a limit, or one below it has.
+    before: { readonly hasOwn: boolean; readonly hasDeeper: boolean },
   ): void => {
     const { key, value } = one;
     const pattern = parent.with({ key, value });
@@ -156,7 +150,6 @@ const WITHOUT_COUNTERPART: readonly (readonly [
   ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
 ];
 
-/** @param pattern of its keys */
 function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): Warning[] {
   const { at, key, rate_limit: limit } = descriptor;
   const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(

@@ -54,7 +54,6 @@ export interface FleetView {
 }
 
 interface FleetParts {
-  /** The report of this replica. */
   readonly report: () => Promise<ReplicaReport>;
   readonly watchedKeys: WatchedKeys;
   /** Joins the reports of all replicas. Undefined if there is no other replica. */

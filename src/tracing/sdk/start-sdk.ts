@@ -25,7 +25,6 @@ import { observeCalls, otelTracer } from './otel-tracer.js';
 /** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
 
-/** Starts tracing as the settings say. */
 export async function startSdk(settings: TraceSettings, parts: TracingParts): Promise<Tracing> {
   const { logger } = parts;
   const notices = logNotices(parts);

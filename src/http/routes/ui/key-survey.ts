@@ -13,17 +13,12 @@ import type {
 import { capacityOf } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 
-interface Scored<T> {
-  readonly item: T;
-  readonly score: number;
-}
-
 /**
  * The items with the highest scores of all that are offered. Most offers cost one comparison, since few items get among
  * the highest.
  */
 export class Top<T> {
-  readonly #top: Scored<T>[] = [];
+  readonly #top: { readonly item: T; readonly score: number }[] = [];
   /** The score that an item has to exceed, once the list is full. */
   #floor = -Infinity;
 
