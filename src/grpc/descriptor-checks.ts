@@ -183,9 +183,7 @@ function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: nu
     demandAtMost(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }
   // 0 asks without counting.
-  if (hits_addend) {
-    demandAtMost(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
-  }
+  if (hits_addend) demandAtMost(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
 }
 
 function demandName(parameter: string, text: string): void {

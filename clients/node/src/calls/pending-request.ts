@@ -131,9 +131,7 @@ export class PendingRequest<Element, Result, Value> {
       this.leave(signal.reason);
       return;
     }
-    if (signal) {
-      this.#endListening = onAbort(signal, () => this.leave(signal.reason));
-    }
+    if (signal) this.#endListening = onAbort(signal, () => this.leave(signal.reason));
     this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
     this.#send();
   }
