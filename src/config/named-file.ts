@@ -23,10 +23,7 @@ export interface NamedFile {
   readonly isSecret?: true;
 }
 
-/**
- * The content of the file that a setting names, as text.
- * @throws SettingsError if it can't be read
- */
+/** The content of the file that a setting names, as text. @throws SettingsError if it can't be read */
 export function readNamedFile(variable: string, path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -34,10 +34,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>) {
   return { settings, secretFiles };
 }
 
-/**
- * The secret in the content of a file.
- * @throws SettingsError if there is none
- */
+/** The secret in the content of a file. @throws SettingsError if there is none */
 export function secretIn({ variable, path }: NamedFile, content: string): string {
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;

@@ -53,10 +53,7 @@ export interface GrpcPort extends StoppableServer {
   startDraining(): void;
 }
 
-/**
- * Serves Envoy's rate limit service.
- * @throws SettingsError if the port or the host can't be used
- */
+/** Serves Envoy's rate limit service. @throws SettingsError if the port or the host can't be used */
 export async function openGrpcPort(
   parts: GrpcParts,
   keyPair: WatchedFiles<KeyPair> | undefined,

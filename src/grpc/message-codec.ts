@@ -118,10 +118,7 @@ type Decoded = Omit<RateLimitRequest, 'descriptors'> & {
   })[];
 };
 
-/**
- * Decodes a request. protobufjs writes the code for that itself, from `proto/`.
- * @throws UnreadableMessage
- */
+/** Decodes a request. protobufjs writes the code for that itself, from `proto/`. @throws UnreadableMessage */
 export function decodeRequest(bytes: Buffer): RateLimitRequest {
   let decoded: Decoded;
   try {
@@ -195,10 +192,7 @@ export class CallMessage {
     return this.#bytes.length;
   }
 
-  /**
-   * Decodes the message, and drops its bytes.
-   * @throws UnreadableMessage
-   */
+  /** Decodes the message, and drops its bytes. @throws UnreadableMessage */
   take(): RateLimitRequest {
     const bytes = this.#bytes;
     this.#bytes = Buffer.of();

@@ -127,19 +127,13 @@ export function parsePeek(key: string, query: Query): AskedPeek | undefined {
   throw invalidParameter(parameter, 'be left out with peek=true');
 }
 
-/**
- * What a request changes about an approval.
- * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
- */
+/** What a request changes about an approval. @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER */
 export function parseAmendment(query: Query): Amendment {
   rejectUnknown(query, AMENDMENT_PARAMETERS);
   return parse(amendmentSchema, query);
 }
 
-/**
- * A pause of the dashboard.
- * @throws ServiceError INVALID_PARAMETER
- */
+/** A pause of the dashboard. @throws ServiceError INVALID_PARAMETER */
 export function parsePause({ pauseMillis }: Query): AskedPause {
   return parse(pauseSchema, { pauseMillis });
 }

@@ -66,10 +66,7 @@ export function requestListener({ app, answerPlainCheck }: HttpApp): RequestList
   };
 }
 
-/**
- * Serves `httpApp` on a port.
- * @throws SettingsError if the port or the host can't be used
- */
+/** Serves `httpApp` on a port. @throws SettingsError if the port or the host can't be used */
 export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
   const { keyPair, onUnreadable, bounds, needTokens = false, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {

@@ -227,10 +227,7 @@ export interface LimitsFile {
   readonly errors: readonly RulesError[];
 }
 
-/**
- * Reads a configuration of github.com/envoyproxy/ratelimit.
- * @param file names the text in errors
- */
+/** Reads a configuration of github.com/envoyproxy/ratelimit. @param file names the text in errors */
 export function parseLimitsFile(yaml: string, file: string): LimitsFile {
   const lineCounter = new LineCounter();
   const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };
