@@ -64,7 +64,6 @@ export const requestStatus = z
   })
   .meta({ id: 'RequestStatus' });
 
-/** The body of the answer to the end of a hold. */
 export const endedHold = z
   .strictObject({ key: z.string(), handle: z.string() })
   .meta({ id: 'EndedHold' });

@@ -4,11 +4,8 @@ import { type Range, requestId, shortText, wholeNumber } from '../common/schemas
 import { BOUNDS } from '../limiter/bounds.js';
 import type { ErrorCode } from '../service/errors.js';
 
-/**
- * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
- */
+/** The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence. */
 
-/** The most elements of a bulk request. */
 export const MAX_ELEMENTS = 1000;
 
 /** Zod describes literals as any numbers. */

@@ -51,7 +51,6 @@ const furtherLimit = z.strictObject({
   NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
 });
 
-/** A key with an instance. */
 export const instance = z
   .strictObject({
     Key: z.string(),
@@ -144,7 +143,6 @@ export const instanceDetail = instance
   })
   .meta({ id: 'InstanceDetail' });
 
-/** A key without an instance. */
 export const missingInstance = z
   .strictObject({ Key: z.string(), Found: z.literal(false) })
   .meta({ id: 'MissingInstance' });
@@ -163,7 +161,6 @@ export type Instance = z.infer<typeof instance>;
 export type InstanceDetail = z.infer<typeof instanceDetail>;
 export type MissingInstance = z.infer<typeof missingInstance>;
 
-/** The body of a key with an instance. */
 export function debugBody({
   key,
   limits: [own, ...further],
@@ -191,7 +188,6 @@ export function debugBody({
   };
 }
 
-/** The body of a key with an instance, its queue, and its held approvals. */
 export function debugDetailBody(state: DetailState, holdings: readonly Holding[]): InstanceDetail {
   const { lists = [], listCount = 0 } = state;
   return {

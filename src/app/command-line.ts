@@ -35,7 +35,6 @@ Options:
 const IMPORT = 'import';
 const ENVOY_RATELIMIT = 'envoy-ratelimit';
 
-/** What the command line asks for. */
 export type Command =
   | { readonly name: 'serve' }
   | { readonly name: 'help' }
@@ -116,7 +115,6 @@ function textOf(value: string | boolean | undefined): string | undefined {
 
 const NAME_COLUMNS = 32;
 
-/** What `--help` prints. */
 export function helpText(): string {
   const defaults = parseSettings({});
   const settings = settingsSchema.keyof().options.map((name) => {

@@ -11,14 +11,11 @@ export interface ImportCommand {
   readonly files: readonly string[];
 }
 
-/** A rules file, and what it can't do that the imported files do. */
-interface ImportedText {
-  readonly text: string;
-  readonly warnings: readonly string[];
-}
-
-/** @throws SettingsError for a file that can't be read, RulesErrors for all errors in files, RulesError for too many rules */
-export function runImportCommand({ files }: ImportCommand): ImportedText {
+/**
+ * @returns a rules file, and what it can't do that the imported files do
+ * @throws SettingsError for a file that can't be read, RulesErrors for all errors in files, RulesError for too many rules
+ */
+export function runImportCommand({ files }: ImportCommand) {
   const read = files.map((file) => parseLimitsFile(readNamedFile('import', file), file));
   const { rules, warnings } = rulesOfLimits(read);
   const header = [

@@ -7,7 +7,7 @@ import type { QueueOrder } from '../limiter/queue-order.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
-import { type Match, RuleSet } from '../rules/rule-set.js';
+import { RuleSet } from '../rules/rule-set.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { defaultPolicy } from '../rules/rules.js';
 
@@ -62,14 +62,12 @@ function explain(rules: RuleSet, key: string): string[] {
   const matches = rules.matching(key);
   return [
     `the key ${JSON.stringify(key)}: ${counted(matches.length)} ${matches.length === 1 ? 'applies' : 'apply, in this order'}`,
-    ...matches.map(describeMatch),
+    ...matches.map(({ index, rule }) => {
+      const effects = Object.entries(rule).filter(([field]) => !NAMING.has(field));
+      return `  ${titleOf(rule, index)}: ${JSON.stringify(Object.fromEntries(effects))}`;
+    }),
     ...describePolicy(rules.policyOf(key)),
   ];
-}
-
-function describeMatch({ index, rule }: Match): string {
-  const effects = Object.entries(rule).filter(([field]) => !NAMING.has(field));
-  return `  ${titleOf(rule, index)}: ${JSON.stringify(Object.fromEntries(effects))}`;
 }
 
 function counted(rules: number): string {

@@ -9,13 +9,13 @@ import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { HttpParts } from '../http/routes/routes.js';
-import { openPorts, type Ports } from '../http/server/ports.js';
-import { type AuthState, createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
+import { openPorts } from '../http/server/ports.js';
+import { createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
 import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon, ServiceReadiness } from '../readiness/readiness.js';
 import { openRules } from '../rules/rules.js';
-import { type Access, openAccess } from '../service/callers/access.js';
+import { openAccess } from '../service/callers/access.js';
 import { bearerAccess, CallerPlaces, TokenRejections } from '../service/callers/bearer-access.js';
 import { warnOfOpenAccess } from '../service/callers/open-access.js';
 import { watchTokenFile } from '../service/callers/tokens.js';
@@ -79,9 +79,7 @@ export async function startApp(
       logger,
       tracing ? tracing.observerBefore(metrics) : metrics,
     );
-  rules.onReload(() => {
-    limiter.limitsChanged();
-  });
+  rules.onReload(() => limiter.limitsChanged());
   const eventLoop = new EventLoopWatch({
     limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
     clock: systemClock,
@@ -182,21 +180,11 @@ export async function startApp(
   };
 }
 
-/** The ports of the service, including the gRPC port. They start and stop together. */
-export interface AllPorts extends Ports {
-  readonly grpcPort: number | undefined;
-  /** Makes health services report the readiness, which has changed. */
-  startServing(): Promise<void>;
-}
-
 /**
- * Serves on all ports that the settings name.
+ * Serves on all ports that the settings name. They start and stop together.
  * @throws SettingsError if the port or the host can't be used
  */
-async function openAllPorts(
-  parts: HttpParts,
-  keyPair: WatchedFiles<KeyPair> | undefined,
-): Promise<AllPorts> {
+async function openAllPorts(parts: HttpParts, keyPair: WatchedFiles<KeyPair> | undefined) {
   const { GRPC_PORT } = parts.settings;
   const http = await openPorts(parts, keyPair);
   if (GRPC_PORT === undefined) {
@@ -206,37 +194,24 @@ async function openAllPorts(
   const { openGrpcPort } = await import('../grpc/grpc-port.js');
   const grpc = await openGrpcPort(parts, keyPair, GRPC_PORT);
   return {
-    port: http.port,
-    adminPort: http.adminPort,
+    ...http,
     grpcPort: grpc.port,
     startServing: () => grpc.startServing(),
     startDraining: () => {
       http.startDraining();
       grpc.startDraining();
     },
-    // stopAccepting asks connections of gRPC to end. Their clients send again any request that crosses it.
-    endIdle: (millis, hurry) => http.endIdle(millis, hurry),
-    endUnowed: () => http.endUnowed(),
+    // It asks connections of gRPC to end. Their clients send again any request that crosses it.
     stopAccepting: () => withEach([http, grpc], (port) => port.stopAccepting()),
     cutConnections: () => withEach([http, grpc], (port) => port.cutConnections()),
   };
 }
 
-/** The tokens and the certificate of the service. */
-export interface Security {
-  readonly access: Access;
-  readonly auth: AuthState;
-  /** The key pair of the service, if it speaks TLS. */
-  readonly keyPair?: WatchedFiles<KeyPair> | undefined;
-  /** Stops watching the files. */
-  close(): void;
-}
-
 /**
- * Reads the files that the settings name, and watches them.
+ * Reads the files with the tokens and the certificate of the service, and watches them.
  * @throws SettingsError for a file that can't be read, or is invalid
  */
-async function openSecurity(settings: Settings, logger: Logger): Promise<Security> {
+async function openSecurity(settings: Settings, logger: Logger) {
   const { AUTH_TOKENS_FILE, TLS_CERT_FILE, TLS_KEY_FILE } = settings;
   const keyPair =
     TLS_CERT_FILE !== undefined && TLS_KEY_FILE !== undefined

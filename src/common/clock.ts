@@ -29,8 +29,6 @@ export const systemClock: Clock = {
       else callback();
     };
     wait(delayMillis);
-    return () => {
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   },
 };

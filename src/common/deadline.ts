@@ -41,15 +41,10 @@ export class TimeoutError extends Error {
   }
 }
 
-/**
- * Resolves or rejects as `work` does within `millis` of running time.
- * @throws TimeoutError
- */
+/** Resolves or rejects as `work` does within `millis` of running time. @throws TimeoutError */
 export function withinDeadline<T>(work: Promise<T>, millis: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = runningTime(millis, () => {
-      reject(new TimeoutError(millis));
-    });
+    const cancel = runningTime(millis, () => reject(new TimeoutError(millis)));
     work.then(resolve, reject).finally(cancel);
   });
 }

@@ -2,7 +2,6 @@ import type { Clock } from './clock.js';
 
 const INTERVAL_MILLIS = 1000;
 
-/** How often each kind of event has happened. */
 export type Counts<What extends string> = Partial<Record<What, number>>;
 
 /** Logs events that may happen without end: the first at once, then one line a second with their numbers. */
@@ -11,7 +10,6 @@ export class FrequentLog<What extends string> {
   /** Runs for a second after each line. */
   #cancelTimer: (() => void) | undefined;
 
-  /** @param write logs one line */
   constructor(
     private readonly clock: Clock,
     private readonly write: (counts: Counts<What>) => void,
@@ -35,8 +33,6 @@ export class FrequentLog<What extends string> {
     if (Object.keys(counts).length === 0) return;
     this.#unlogged = {};
     this.write(counts);
-    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => {
-      this.#log();
-    });
+    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => this.#log());
   }
 }

@@ -35,42 +35,26 @@ const FLUSH_STEP_MILLIS = 10;
  * Standard output, for the log. A line that can't be written never stops the process: it waits with others up to a
  * bound, and is dropped beyond it.
  */
-export interface LogOutput extends DestinationStream {
-  /** How many lines were dropped since the start. */
-  readonly dropped: number;
-  /** Called when lines can be written again, with the number of lines that were dropped meanwhile. */
-  onRecovery: (dropped: number) => void;
-  /** Resolves when all lines are out, or after `millis`, with whether they are. */
-  flush(millis: number): Promise<boolean>;
-}
-
-/** Opens standard output. There must be one output at most. */
-export function openLogOutput(): LogOutput {
-  const stats = fstatSync(STANDARD_OUTPUT);
-  return stats.isFIFO() || stats.isSocket() ? new PipeOutput() : new FileOutput();
-}
-
-abstract class CountingOutput implements LogOutput {
+abstract class LogOutput implements DestinationStream {
   dropped = 0;
+  /** Called when lines can be written again, with the number of lines that were dropped meanwhile. */
   onRecovery: (dropped: number) => void = () => undefined;
   #reported = 0;
 
   abstract write(line: string): void;
+  /** Resolves when all lines are out, or after `millis`, with whether they are. */
   abstract flush(millis: number): Promise<boolean>;
 
   protected drop(): void {
     this.dropped += 1;
   }
 
-  /** A line is out. */
   protected written(): void {
     const dropped = this.dropped - this.#reported;
     if (dropped === 0) return;
     this.#reported = this.dropped;
     // Not within the write of another line.
-    setImmediate(() => {
-      this.onRecovery(dropped);
-    });
+    setImmediate(() => this.onRecovery(dropped));
   }
 }
 
@@ -78,18 +62,14 @@ abstract class CountingOutput implements LogOutput {
  * A pipe or a socket, which is full while its reader reads nothing. pino's own destination would block in the write, and
  * the process with it. A socket of Node writes at once what fits, and the rest later.
  */
-class PipeOutput extends CountingOutput {
+class PipeOutput extends LogOutput {
   readonly #socket = new Socket({ fd: STANDARD_OUTPUT, readable: false, writable: true });
 
   constructor() {
     super();
     // The reader is gone, and no later line can be written.
-    this.#socket.on('error', () => {
-      this.drop();
-    });
-    this.#socket.on('drain', () => {
-      this.written();
-    });
+    this.#socket.on('error', () => this.drop());
+    this.#socket.on('drain', () => this.written());
   }
 
   write(line: string): void {
@@ -109,7 +89,7 @@ class PipeOutput extends CountingOutput {
 }
 
 /** A file, a device or a terminal. A write ends at once. It fails while the disk is full, and is tried with the next line. */
-class FileOutput extends CountingOutput {
+class FileOutput extends LogOutput {
   readonly #file = pino.destination({
     dest: STANDARD_OUTPUT,
     sync: true,
@@ -122,12 +102,8 @@ class FileOutput extends CountingOutput {
     super();
     // pino passes errors on to other listeners. Without one, they would be thrown where a line is logged.
     this.#file.on('error', () => undefined);
-    this.#file.on('drop', () => {
-      this.drop();
-    });
-    this.#file.on('write', () => {
-      this.written();
-    });
+    this.#file.on('drop', () => this.drop());
+    this.#file.on('write', () => this.written());
   }
 
   write(line: string): void {
@@ -137,4 +113,10 @@ class FileOutput extends CountingOutput {
   flush(): Promise<boolean> {
     return Promise.resolve(true);
   }
+}
+
+/** Opens standard output. There must be one output at most. */
+export function openLogOutput(): LogOutput {
+  const stats = fstatSync(STANDARD_OUTPUT);
+  return stats.isFIFO() || stats.isSocket() ? new PipeOutput() : new FileOutput();
 }

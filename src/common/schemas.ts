@@ -18,8 +18,6 @@ export function wholeNumber(range: Range, message = wholeNumberIn(range)) {
 
 // eslint-disable-next-line no-control-regex -- these are what it excludes
 const WITHOUT_CONTROLS = /^[^\u0000-\u001f\u007f-\u009f]*$/;
-/** Half of a surrogate pair, which UTF-8 can't encode. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** A schema of a text that people read. @param bytes how many it may have in UTF-8 */
 export function shortText({ min, max }: Range) {
@@ -29,7 +27,7 @@ export function shortText({ min, max }: Range) {
     .min(min, message)
     .max(max, message)
     .regex(WITHOUT_CONTROLS, message)
-    .refine((text) => !LONE_SURROGATE.test(text) && Buffer.byteLength(text) <= max, message);
+    .refine((text) => text.isWellFormed() && Buffer.byteLength(text) <= max, message);
 }
 
 /** A UUID of any version, in lower case from here on. */
@@ -39,7 +37,6 @@ export function requestId() {
 
 const SCHEMA = requestId();
 
-/** Whether a text is a UUID. */
 export function isRequestId(text: string): boolean {
   return SCHEMA.safeParse(text).success;
 }

@@ -8,9 +8,7 @@ export interface Ticks {
 
 /** Node's event loop: https://nodejs.org/en/learn/asynchronous-work/event-loop-timers-and-nexttick */
 export const eventLoop: Ticks = {
-  next: (callback) => {
-    setImmediate(callback);
-  },
+  next: (callback) => setImmediate(callback),
 };
 
 let endOfThisTick: Promise<void> | undefined;
@@ -23,12 +21,12 @@ let endOfThisTick: Promise<void> | undefined;
  * Redis come together anyway.
  */
 export function endOfTick(): Promise<void> {
-  endOfThisTick ??= new Promise((resolve) => {
+  endOfThisTick ??= new Promise((resolve) =>
     setImmediate(() => {
       endOfThisTick = undefined;
       resolve();
-    });
-  });
+    }),
+  );
   return endOfThisTick;
 }
 
@@ -42,12 +40,12 @@ let lastTick: object | undefined;
  * @returns that object, once it exists
  */
 export function keepTickShape(): Promise<object> {
-  return new Promise((resolve) => {
+  return new Promise((resolve) =>
     process.nextTick(() => {
       lastTick = executionAsyncResource();
       resolve(lastTick);
-    });
-  });
+    }),
+  );
 }
 
 /** How long the work of a tick may take. */

@@ -24,16 +24,13 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;
 export function warnOfMisspeltSettings(environment: Environment, logger: Logger): void {
   for (const [variable, value = ''] of Object.entries(environment)) {
     if (value === '' || SETTINGS.includes(variable) || SERVICE_LINK.test(value)) continue;
-    const setting = settingLike(variable.replace(/^SLUICE_/i, ''));
+    const name = variable.replace(/^SLUICE_/i, '');
+    const mistakes = Math.floor(name.replaceAll('_', '').length / LETTERS_PER_MISTAKE);
+    const setting = nearestName(name, CANDIDATES, mistakes) ?? BY_SORTED_LETTERS.get(sorted(name));
     if (setting === undefined) continue;
     const problem = `${variable} is not a setting; did you mean ${setting}?`;
     logger.warn({ variable, setting }, problem);
   }
-}
-
-function settingLike(name: string): string | undefined {
-  const mistakes = Math.floor(name.replaceAll('_', '').length / LETTERS_PER_MISTAKE);
-  return nearestName(name, CANDIDATES, mistakes) ?? BY_SORTED_LETTERS.get(sorted(name));
 }
 
 /** Equal for names of the same letters in another order. */

@@ -15,10 +15,12 @@ export type SecretFiles = Readonly<Partial<Record<string, string>>>;
 /**
  * Takes each of {@link SECRETS} from the file that `<NAME>_FILE` names, as secrets are mounted into
  * containers. One line break at the end of the file is ignored.
+ * @returns all settings, and the paths of the files
  * @throws SettingsError if a file can't be read or is empty, or both are given
  */
-export function readSecretFiles(given: Readonly<Record<string, string>>): Record<string, string> {
+export function readSecretFiles(given: Readonly<Record<string, string>>) {
   const settings = { ...given };
+  const secretFiles: Partial<Record<string, string>> = {};
   for (const name of SECRETS) {
     const variable = `${name}_FILE`;
     const path = given[variable];
@@ -27,26 +29,14 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
       throw new SettingsError(variable, JSON.stringify(path), `nothing if ${name} is set`);
     }
     settings[name] = secretIn({ variable, path }, readNamedFile(variable, path));
+    secretFiles[name] = path;
   }
-  return settings;
+  return { settings, secretFiles };
 }
 
-/**
- * The secret in the content of a file.
- * @throws SettingsError if there is none
- */
+/** The secret in the content of a file. @throws SettingsError if there is none */
 export function secretIn({ variable, path }: NamedFile, content: string): string {
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
   throw new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with the secret');
-}
-
-/** The files of the secrets that come from one, by the secret's name. */
-export function secretFilesIn(given: Readonly<Record<string, string>>): SecretFiles {
-  return Object.fromEntries(
-    SECRETS.flatMap((name) => {
-      const path = given[`${name}_FILE`];
-      return path === undefined ? [] : [[name, path]];
-    }),
-  );
 }

@@ -6,15 +6,11 @@ import { ALGORITHM_NAMES } from '../limiter/kinds/kinds.js';
 import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
 import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
 import { BOUNDS } from '../limiter/bounds.js';
-import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
+import { readSecretFiles, SECRETS, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './named-file.js';
 import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
-const UNKNOWN_KEYS = ['allow', 'deny'] as const;
-const RATE_LIMIT_HEADERS = ['off', 'draft', 'legacy'] as const;
-const OUTAGE_POLICIES = ['deny', 'allow', 'local'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
 const NOTHING = 'nothing';
 const TLS_SETTINGS = [
@@ -31,26 +27,6 @@ const ALGORITHM_SETTINGS = [
 
 function oneOf<const Values extends readonly string[]>(values: Values) {
   return z.enum(values, { error: `one of ${values.join(', ')}` });
-}
-
-function keyTemplate() {
-  return z
-    .string()
-    .regex(
-      /^(?=.*\{(entries|values)\})([^{}]|\{(domain|entries|values)\})*$/,
-      'a text with {entries} or {values}, optionally {domain}, and no other braces',
-    );
-}
-
-function redisUrls() {
-  return z
-    .string()
-    .transform((text) => text.split(','))
-    .refine(
-      (urls) => urls.every(isRedisUrl),
-      'a URL that starts with redis:// or rediss://, or several with commas between them; ' +
-        'in a user or a password, percent-encode special characters, such as # / ? , as %23 %2F %3F %2C',
-    );
 }
 
 function isRedisUrl(text: string): boolean {
@@ -100,12 +76,26 @@ export const settingsSchema = z.object({
   MAX_HOLD_MILLIS: wholeNumber(BOUNDS.holdMillis).default(BOUNDS.holdMillis.max),
   MAX_KEEP_MILLIS: wholeNumber(BOUNDS.keepMillis).default(60_000),
   CONFIG_FILE: z.string().optional(),
-  UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
-  GRPC_KEY_TEMPLATE: keyTemplate().default('{domain}:{entries}'),
-  RATE_LIMIT_HEADERS: oneOf(RATE_LIMIT_HEADERS).default('draft'),
+  UNKNOWN_KEYS: oneOf(['allow', 'deny']).default('allow'),
+  GRPC_KEY_TEMPLATE: z
+    .string()
+    .regex(
+      /^(?=.*\{(entries|values)\})([^{}]|\{(domain|entries|values)\})*$/,
+      'a text with {entries} or {values}, optionally {domain}, and no other braces',
+    )
+    .default('{domain}:{entries}'),
+  RATE_LIMIT_HEADERS: oneOf(['off', 'draft', 'legacy']).default('draft'),
 
-  REDIS_URL: redisUrls().optional(),
-  REDIS_MODE: oneOf(REDIS_MODES).default('standalone'),
+  REDIS_URL: z
+    .string()
+    .transform((text) => text.split(','))
+    .refine(
+      (urls) => urls.every(isRedisUrl),
+      'a URL that starts with redis:// or rediss://, or several with commas between them; ' +
+        'in a user or a password, percent-encode special characters, such as # / ? , as %23 %2F %3F %2C',
+    )
+    .optional(),
+  REDIS_MODE: oneOf(['standalone', 'sentinel', 'cluster']).default('standalone'),
   REDIS_SENTINEL_MASTER: z.string().optional(),
   REDIS_USERNAME: z.string().optional(),
   REDIS_PASSWORD: z.string().optional(),
@@ -121,7 +111,7 @@ export const settingsSchema = z.object({
     .regex(/^[^{}]{1,128}$/, '1 to 128 characters without { and }')
     .default('sluice:'),
   STORE_TIMEOUT_MILLIS: wholeNumber({ min: 1, max: 60_000 }).default(500),
-  STORE_OUTAGE_POLICY: oneOf(OUTAGE_POLICIES).default('deny'),
+  STORE_OUTAGE_POLICY: oneOf(['deny', 'allow', 'local']).default('deny'),
   READY_DURING_OUTAGE: yesOrNo().default(false),
   REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(3_000),
 
@@ -163,19 +153,15 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
       (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
     ),
   );
-  const given = readSecretFiles(set);
+  const { settings: given, secretFiles } = readSecretFiles(set);
   const result = settingsSchema.safeParse(given);
   if (result.success) {
-    const settings = { ...result.data, secretFiles: secretFilesIn(set) };
-    return checkTogether(settings, new Set(Object.keys(set)));
+    return checkTogether({ ...result.data, secretFiles }, new Set(Object.keys(set)));
   }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);
-  throw new SettingsError(name, shown(name, given[name]), issue?.message ?? 'another value');
-}
-
-function shown(name: string, value: string | undefined): string {
-  return SECRETS.includes(name) ? 'a value that is not shown' : JSON.stringify(value);
+  const got = SECRETS.includes(name) ? 'a value that is not shown' : JSON.stringify(given[name]);
+  throw new SettingsError(name, got, issue?.message ?? 'another value');
 }
 
 /**
@@ -241,9 +227,8 @@ function checkUrls(settings: Settings): void {
   const urls = REDIS_URL.map((url) => new URL(url));
   const databases = urls.map(({ pathname }) => pathname);
   const protocols = new Set(urls.map(({ protocol }) => protocol));
-  const demandOfUrls = (fits: boolean, takes: string): void => {
+  const demandOfUrls = (fits: boolean, takes: string): void =>
     demand(fits, 'REDIS_URL', 'a value that is not shown', takes);
-  };
   demandOfUrls(mode !== 'standalone' || urls.length <= 1, 'one URL if REDIS_MODE is standalone');
   demandOfUrls(protocols.size <= 1, 'either redis:// or rediss://, not both');
   demandOfUrls(

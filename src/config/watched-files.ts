@@ -79,7 +79,6 @@ export class WatchedFiles<T> {
     return this.#isGone;
   }
 
-  /** Calls `listener` with each new value of the files. */
   onReload(listener: (value: T) => void): void {
     this.#listeners.push(listener);
   }
@@ -151,21 +150,16 @@ export class WatchedFiles<T> {
   #schedule(pollMillis: number): void {
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      void this.check().finally(() => {
-        this.#schedule(pollMillis);
-      });
+      void this.check().finally(() => this.#schedule(pollMillis));
     }, pollMillis).unref();
   }
 }
 
-/** Why a file has no content. */
-interface Failure {
-  readonly error: SettingsError;
-  /** The file is missing or empty. Other failures, such as too many open files, say nothing about the file. */
-  readonly isGone: boolean;
-}
-
-type Reading = Buffer | Failure;
+/**
+ * The content of a file, or why it has none. Only a file that is missing or empty is gone. Other failures, such as too many
+ * open files, say nothing about the file.
+ */
+type Reading = Buffer | { readonly error: SettingsError; readonly isGone: boolean };
 
 function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
   return Promise.all(
@@ -173,7 +167,8 @@ function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
       try {
         const content = await readFile(path);
         if (whenGone === undefined || content.toString('latin1').trim() !== '') return content;
-        return { error: emptyFile(variable, path), isGone: true };
+        const got = `${JSON.stringify(path)} (empty)`;
+        return { error: new SettingsError(variable, got, 'a file with content'), isGone: true };
       } catch (error) {
         const { code = '' } = error as NodeJS.ErrnoException;
         const isGone = code === 'ENOENT' || code === 'ENOTDIR';
@@ -189,10 +184,6 @@ async function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): Pr
     throw reading.error;
   });
   return format.parse(contents);
-}
-
-function emptyFile(variable: string, path: string): SettingsError {
-  return new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with content');
 }
 
 /** Identifies contents without keeping them, since they may be secret. */

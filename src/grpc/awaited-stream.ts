@@ -16,11 +16,6 @@ interface AwaitedOptions<T> {
   readonly end: (what: T, reason: EndReason) => void;
 }
 
-interface Entry {
-  readonly since: number;
-  bytes: number;
-}
-
 /**
  * Things that wait for their clients: at most `max` at a time, each for `millis`. Beyond a bound, the one that has
  * waited longest is ended. That is never one whose client does its part at once, so slow clients can't lock other
@@ -28,7 +23,7 @@ interface Entry {
  */
 export class Awaited<T> {
   /** In the order in which they were added. */
-  readonly #entries = new Map<T, Entry>();
+  readonly #entries = new Map<T, { readonly since: number; bytes: number }>();
   #bytes = 0;
   #cancelTimer: (() => void) | undefined;
 
@@ -58,7 +53,6 @@ export class Awaited<T> {
     this.#entries.delete(what);
   }
 
-  /** Ends nothing from now on. */
   close(): void {
     this.#cancelTimer?.();
     this.#entries.clear();
@@ -109,9 +103,7 @@ export interface StreamsOwner {
  * were closed in the same tick.
  */
 export function closeAnswered(stream: ServerHttp2Stream): void {
-  setImmediate(() => {
-    stream.close();
-  });
+  setImmediate(() => stream.close());
 }
 
 /**
@@ -178,21 +170,15 @@ export class AwaitedStream {
       respond(headers, options);
       this.answers(headers ?? {}, options?.endStream ?? false);
     };
-    stream.once('close', () => {
-      this.closed();
-    });
+    stream.once('close', () => this.closed());
   }
 
   /** Notes how its request arrives. It makes the data flow. */
   watchRequest(): void {
     const { stream } = this;
     if (stream.closed) return;
-    stream.on('data', (piece: Buffer) => {
-      this.grown(piece);
-    });
-    stream.once('end', () => {
-      this.ended();
-    });
+    stream.on('data', (piece: Buffer) => this.grown(piece));
+    stream.once('end', () => this.ended());
   }
 
   #end(): void {

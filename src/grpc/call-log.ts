@@ -34,13 +34,11 @@ const BY_HTTP_STATUS: Readonly<Record<number, status>> = {
   503: status.UNAVAILABLE,
 };
 
-/** The status of an error over gRPC. */
 export function grpcStatusOf(code: ErrorCode): status {
   const { status: httpStatus, grpc } = errorRow(code);
   return grpc === undefined ? (BY_HTTP_STATUS[httpStatus] ?? status.INTERNAL) : status[grpc];
 }
 
-/** A call, as the log shows it. */
 export interface LoggedCall extends RequestContext {
   /** The keys that it asks for, as far as they are known. */
   readonly keys?: readonly string[] | undefined;
@@ -58,7 +56,6 @@ export class CallLog {
     return logOf(call, this.logger);
   }
 
-  /** A call that is answered with a reply. */
   replied(isApproved: boolean, call: LoggedCall, line: object): void {
     this.#answered(isApproved ? 200 : ERRORS.RATE_LIMIT_EXCEEDED.status, call, line);
   }

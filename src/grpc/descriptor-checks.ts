@@ -5,7 +5,7 @@ import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { AskedTogether } from '../service/deciding/decide-many.js';
 import type { NamedList } from '../service/deciding/lists-of-checks.js';
-import { type ServiceError, serviceError } from '../service/errors.js';
+import { invalidParameter } from '../service/errors.js';
 import { parseKey } from '../service/deciding/parameter-rights.js';
 import type { KeyOf } from './key-template.js';
 import { type CallMessage, NOT_UTF8, UnreadableMessage } from './message-codec.js';
@@ -25,7 +25,6 @@ export interface Draft extends NamedList {
   /** Whether the hits are to be given back. */
   readonly isRefund: boolean;
   readonly limit: Descriptor['limit'];
-  /** Its index in the request. */
   readonly index: number;
 }
 
@@ -90,7 +89,7 @@ export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): As
 function refundOf({ hits, index }: Draft, { limits }: KeyPolicy): number {
   const { algorithm } = limits[0];
   if (kindOf(algorithm).hasBoundary) return hits;
-  throw invalid(
+  throw invalidParameter(
     `descriptors[${index}].is_negative_hits`,
     `be false: the limit of its key is a ${algorithm.name}, and only fixed windows take hits back`,
   );
@@ -118,9 +117,9 @@ function listNamedIn(
     if (ofKey.length === 0) continue;
     const key = keyIn(ofKey);
     if (policyOf(key).queueOrder?.kind !== order) continue;
-    if (entries.length - ofKey.length > 1) throw invalid(path, `have ${name} once`);
+    if (entries.length - ofKey.length > 1) throw invalidParameter(path, `have ${name} once`);
     const { error } = value.safeParse(entry.value);
-    if (error) throw invalid(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
+    if (error) throw invalidParameter(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
     return { key, [name]: entry.value };
   }
   return undefined;
@@ -134,7 +133,7 @@ function maximumOf(
   if (!limit) return undefined;
   const { unit, requests_per_unit: maximum } = limit;
   if (maximum === 0 || (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis)) return maximum;
-  throw invalid(
+  throw invalidParameter(
     `descriptors[${index}].limit.unit`,
     `be as long as the window of its key (${windowMillis} ms)`,
   );
@@ -152,31 +151,29 @@ function validRequest(message: CallMessage): RateLimitRequest {
   const request = requestIn(message);
   const { domain, descriptors, hits_addend: hits } = request;
   demandName('domain', domain);
-  if (descriptors.length === 0) throw invalid('descriptors', 'have at least one descriptor');
+  if (descriptors.length === 0)
+    throw invalidParameter('descriptors', 'have at least one descriptor');
   if (descriptors.length > MAX_DESCRIPTORS) {
-    throw invalid('descriptors', `have at most ${MAX_DESCRIPTORS} descriptors`);
+    throw invalidParameter('descriptors', `have at most ${MAX_DESCRIPTORS} descriptors`);
   }
   descriptors.forEach(demandDescriptor);
-  if (hits > BOUNDS.hits.max) throw invalid('hits_addend', `be at most ${BOUNDS.hits.max}`);
+  if (hits > BOUNDS.hits.max)
+    throw invalidParameter('hits_addend', `be at most ${BOUNDS.hits.max}`);
   return request;
-}
-
-function invalid(parameter: string, must: string): ServiceError {
-  return serviceError('INVALID_PARAMETER', { parameter, must });
 }
 
 function requestIn(message: CallMessage): RateLimitRequest {
   try {
     return message.take();
   } catch (error) {
-    if (error instanceof UnreadableMessage) throw invalid('the message', error.message);
+    if (error instanceof UnreadableMessage) throw invalidParameter('the message', error.message);
     throw error;
   }
 }
 
 function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: number): void {
   const path = (field: string): string => `descriptors[${index}].${field}`;
-  if (entries.length === 0) throw invalid(path('entries'), 'have at least one entry');
+  if (entries.length === 0) throw invalidParameter(path('entries'), 'have at least one entry');
   entries.forEach(({ key, value }, i) => {
     if (key === '' || key === NOT_UTF8) demandName(path(`entries[${i}].key`), key);
     if (value === NOT_UTF8) demandText(path(`entries[${i}].value`), value);
@@ -186,20 +183,18 @@ function demandDescriptor({ entries, limit, hits_addend }: Descriptor, index: nu
     demandAtMost(BOUNDS.maxRequests, path('limit.requests_per_unit'), limit.requests_per_unit);
   }
   // 0 asks without counting.
-  if (hits_addend) {
-    demandAtMost(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
-  }
+  if (hits_addend) demandAtMost(BOUNDS.hits, path('hits_addend.value'), hits_addend.value);
 }
 
 function demandName(parameter: string, text: string): void {
-  if (text === '') throw invalid(parameter, 'not be empty');
+  if (text === '') throw invalidParameter(parameter, 'not be empty');
   demandText(parameter, text);
 }
 
 function demandText(parameter: string, text: string): void {
-  if (text === NOT_UTF8) throw invalid(parameter, 'be valid UTF-8');
+  if (text === NOT_UTF8) throw invalidParameter(parameter, 'be valid UTF-8');
 }
 
 function demandAtMost({ max }: Range, parameter: string, value: number): void {
-  if (value > max) throw invalid(parameter, `be at most ${max}`);
+  if (value > max) throw invalidParameter(parameter, `be at most ${max}`);
 }

@@ -37,7 +37,6 @@ export interface Pings {
   readonly answerMillis: number;
 }
 
-/** The parts of the service that gRPC uses. */
 export interface GrpcParts {
   readonly service: Service;
   readonly metrics: Metrics;
@@ -54,10 +53,7 @@ export interface GrpcPort extends StoppableServer {
   startDraining(): void;
 }
 
-/**
- * Serves Envoy's rate limit service.
- * @throws SettingsError if the port or the host can't be used
- */
+/** Serves Envoy's rate limit service. @throws SettingsError if the port or the host can't be used */
 export async function openGrpcPort(
   parts: GrpcParts,
   keyPair: WatchedFiles<KeyPair> | undefined,
@@ -86,9 +82,9 @@ export async function openGrpcPort(
   health.addTo(server);
 
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const dropLog = new FrequentLog<StreamDropReason>(systemClock, (dropped) => {
-    logger.warn({ dropped }, 'streams dropped');
-  });
+  const dropLog = new FrequentLog<StreamDropReason>(systemClock, (dropped) =>
+    logger.warn({ dropped }, 'streams dropped'),
+  );
   const streams = new StreamBounds({
     callPath,
     serveCall: (stream, headers, awaited) => {
@@ -103,9 +99,7 @@ export async function openGrpcPort(
         call.fail(log.failed(error, call));
         return;
       }
-      unary.read(MAX_MESSAGE_BYTES, (bytes) => {
-        answer(call, new CallMessage(bytes));
-      });
+      unary.read(MAX_MESSAGE_BYTES, (bytes) => answer(call, new CallMessage(bytes)));
     },
     watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,
@@ -121,17 +115,13 @@ export async function openGrpcPort(
   const listener = await listenForHttp2(
     { setting: 'GRPC_PORT', port, host: settings.HOST, keyPair, bounds },
     (socket) => {
-      streams.begin(socket, () => {
-        injector.injectConnection(socket);
-      });
+      streams.begin(socket, () => injector.injectConnection(socket));
     },
   );
   return {
     port: listener.port,
     startServing: () => health.begin(),
-    startDraining: () => {
-      health.end();
-    },
+    startDraining: () => health.end(),
     stopAccepting: async () => {
       await Promise.all([
         listener.stopAccepting(),
@@ -210,11 +200,7 @@ function createListener({ keyPair, handshakeMillis }: ListenerOptions, serve: Se
     },
   );
   // Node reports a handshake that takes too long, and leaves its connection open.
-  server.on('tlsClientError', (_error: Error, socket: TLSSocket) => {
-    socket.destroy();
-  });
-  keyPair.onReload((pair) => {
-    server.setSecureContext(secureWith(pair));
-  });
+  server.on('tlsClientError', (_error: Error, socket: TLSSocket) => socket.destroy());
+  keyPair.onReload((pair) => server.setSecureContext(secureWith(pair)));
   return server;
 }

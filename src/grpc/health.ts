@@ -18,9 +18,7 @@ type Watch = handleServerStreamingCall<
   { readonly status: ServingStatus | 'SERVICE_UNKNOWN' }
 >;
 
-/**
- * gRPC's health service, which reports the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
- */
+/** gRPC's health service, which reports the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
 export class Health {
   readonly #service = new HealthImplementation();
   #status: ServingStatus | undefined;
@@ -36,12 +34,11 @@ export class Health {
 
   addTo(server: Server): void {
     this.#service.addToServer({
-      addService: (service, handlers) => {
+      addService: (service, handlers) =>
         server.addService(service, {
           ...handlers,
           watch: watchingKnown(handlers.watch as unknown as Watch),
-        });
-      },
+        }),
     });
   }
 

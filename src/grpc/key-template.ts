@@ -10,7 +10,6 @@ export const CUT_MARK = '%~';
 const DIGEST_LENGTH = 22;
 const PERCENT = 0x25;
 
-/** The limiter key of a descriptor. */
 export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
 
 /**
@@ -56,7 +55,6 @@ type KeyWriter = (
   encodeValue: (value: string) => string,
 ) => string;
 
-/** What a template may name. */
 const PARTS: Readonly<Record<string, KeyWriter>> = {
   domain: (domain) => encodedName(domain),
   entries: (_, entries, encodeValue) =>

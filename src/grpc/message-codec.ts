@@ -90,10 +90,10 @@ export class RequestFrames {
 }
 
 /** Next to `src` and to `dist`. */
-const FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
+export const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
 
 const root = new protobuf.Root();
-root.resolvePath = (_origin, path) => (path.startsWith('google/') ? path : FOLDER + path);
+root.resolvePath = (_origin, path) => (path.startsWith('google/') ? path : PROTO_FOLDER + path);
 root.loadSync('envoy/service/ratelimit/v3/rls.proto', { keepCase: true });
 
 const SERVICE = 'envoy.service.ratelimit.v3';
@@ -118,10 +118,7 @@ type Decoded = Omit<RateLimitRequest, 'descriptors'> & {
   })[];
 };
 
-/**
- * Decodes a request. protobufjs writes the code for that itself, from `proto/`.
- * @throws UnreadableMessage
- */
+/** Decodes a request. protobufjs writes the code for that itself, from `proto/`. @throws UnreadableMessage */
 export function decodeRequest(bytes: Buffer): RateLimitRequest {
   let decoded: Decoded;
   try {
@@ -146,7 +143,6 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
   };
 }
 
-/** Encodes a reply with its frame. */
 export function encodeReply(reply: RateLimitResponse): Buffer {
   const message = responseType.encode(numbered(reply)).finish();
   const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + message.length);
@@ -196,10 +192,7 @@ export class CallMessage {
     return this.#bytes.length;
   }
 
-  /**
-   * Decodes the message, and drops its bytes.
-   * @throws UnreadableMessage
-   */
+  /** Decodes the message, and drops its bytes. @throws UnreadableMessage */
   take(): RateLimitRequest {
     const bytes = this.#bytes;
     this.#bytes = Buffer.of();

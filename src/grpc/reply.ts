@@ -6,9 +6,9 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
-import { millisToRetry, type NamedLimit, shownLimit } from '../service/denying-limit.js';
+import { millisToRetry, shownLimit } from '../service/denying-limit.js';
 import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
-import { type Code, type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
+import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
 
@@ -39,20 +39,17 @@ function statusOf(decided: DecidedOrPeeked | undefined): DescriptorStatus {
   const { decision, policy, limit } = decided;
   const { quota } = decision;
   const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
-  return quota ? limitStatusOf(code, shownLimit(quota, policy, limit)) : { code };
-}
-
-function limitStatusOf(code: Code, limit: NamedLimit): DescriptorStatus {
-  const { name, maximum, windowMillis, remaining, resetMillis } = limit;
+  if (!quota) return { code };
+  const { name, maximum, windowMillis, remaining, resetMillis } = shownLimit(quota, policy, limit);
+  const millis = Math.max(0, Math.ceil(resetMillis));
   return {
     code,
-    current_limit: {
-      requests_per_unit: maximum,
-      unit: unitOf(windowMillis),
-      name,
-    },
+    current_limit: { requests_per_unit: maximum, unit: unitOf(windowMillis), name },
     limit_remaining: remaining,
-    duration_until_reset: durationOf(resetMillis),
+    duration_until_reset: {
+      seconds: Math.floor(millis / 1000),
+      nanos: (millis % 1000) * 1_000_000,
+    },
   };
 }
 
@@ -84,11 +81,6 @@ function nearestLimit(told: readonly Told[]): Told | undefined {
 
 function isTold(decided: DecidedOrPeeked | undefined): decided is Told {
   return decided !== undefined && isVerdict(decided.decision);
-}
-
-function durationOf(millis: number): { seconds: number; nanos: number } {
-  const whole = Math.max(0, Math.ceil(millis));
-  return { seconds: Math.floor(whole / 1000), nanos: (whole % 1000) * 1_000_000 };
 }
 
 function pairs(headers: readonly (string | number)[]): Headers {

@@ -49,16 +49,10 @@ interface Address {
 }
 
 /** A connection and its resets. */
-export class CountedConnection {
-  resets = 0;
+export interface CountedConnection {
+  readonly address: string;
   readonly allowance: Allowance;
-
-  constructor(
-    readonly address: string,
-    now: number,
-  ) {
-    this.allowance = new Allowance(OF_CONNECTION, now);
-  }
+  resets: number;
 }
 
 /**
@@ -70,7 +64,6 @@ export class ResetBounds {
 
   constructor(private readonly clock: Pick<Clock, 'now'>) {}
 
-  /** Whether a new connection of an address may begin. */
   admits(address: string): boolean {
     const known = this.#addresses.get(address);
     const now = this.clock.now();
@@ -81,30 +74,28 @@ export class ResetBounds {
   }
 
   connection(address: string): CountedConnection {
-    return new CountedConnection(address, this.clock.now());
+    return { address, allowance: new Allowance(OF_CONNECTION, this.clock.now()), resets: 0 };
   }
 
   /** Counts a reset. @returns false if the connection has to end */
   allows(connection: CountedConnection): boolean {
     const now = this.clock.now();
     connection.resets += 1;
-    const known = this.#addresses.get(connection.address) ?? this.#learn(connection.address, now);
+    const known = this.#addresses.get(connection.address) ?? {
+      allowance: new Allowance(OF_ADDRESS, now),
+      suspectUntil: now,
+      admitsAt: now,
+    };
+    this.#addresses.set(connection.address, known);
     const isWithin = known.allowance.take(now);
     if (!isWithin) known.suspectUntil = now + SUSPECT_MILLIS;
     return connection.allowance.take(now) && (isWithin || connection.resets <= LET_PASS);
-  }
-
-  #learn(address: string, now: number): Address {
-    const learnt = { allowance: new Allowance(OF_ADDRESS, now), suspectUntil: now, admitsAt: now };
-    this.#addresses.set(address, learnt);
-    return learnt;
   }
 }
 
 /** A session that nghttp2 has ended is found after two to three times this long. */
 const LOOK_MILLIS = 3000;
 
-/** What was seen of a session. */
 interface Seen {
   /** The bytes that had been read at the last look. */
   read: number;
@@ -128,9 +119,7 @@ export class EndedSessions {
 
   add(session: Http2Session): void {
     this.#seen.set(session, { read: 0, readAlive: -1 });
-    session.once('close', () => {
-      this.#seen.delete(session);
-    });
+    session.once('close', () => this.#seen.delete(session));
     if (!this.#cancelTimer) this.#lookLater();
   }
 
@@ -141,9 +130,7 @@ export class EndedSessions {
   #lookLater(): void {
     this.#cancelTimer = this.clock.after(LOOK_MILLIS, () => {
       this.#cancelTimer = undefined;
-      inTicks(this.#seen, ([session, seen]) => {
-        look(session, seen);
-      });
+      inTicks(this.#seen, ([session, seen]) => look(session, seen));
       if (this.#seen.size > 0) this.#lookLater();
     });
   }

@@ -30,9 +30,9 @@ const BYTES_OF_CALL = 16 * 1024;
 const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
-export type ShouldRateLimit = (call: GatewayCall, message: CallMessage) => void;
-
-export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
+export function shouldRateLimit(
+  parts: ShouldRateLimitParts,
+): (call: GatewayCall, message: CallMessage) => void {
   const { service, log, settings } = parts;
   const { access, policyOf, slices, limiter } = service;
   const budget = new BodyBudget();
@@ -82,15 +82,16 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
         limiter,
         log: () => log.of(call),
       });
-      released.then(() => {
-        onDecided([decided]);
-      }, onFailed);
+      released.then(() => onDecided([decided]), onFailed);
     };
     service.decide(check, call, whenDecided, onFailed);
   };
 
-  /** The checks of a call, whose message counts in the budget until they are made. */
-  const checksWithin = async (
+  /**
+   * Makes the checks of a call, whose message counts in the budget until they are made. That may take long, so that other
+   * requests are served between its slices.
+   */
+  const checksIn = async (
     message: CallMessage,
     call: GatewayCall,
     read: readonly Draft[] | undefined,
@@ -98,29 +99,20 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     const memory = budget.memoryFor(call.owner);
     memory.take(message.length + BYTES_OF_CALL);
     try {
-      return await checksIn(message, call, read);
+      for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
+        left -= await slices.next(call, left);
+      }
+      const drafts = read ?? readDrafts(message, call);
+      const checks: AskedTogether[] = [];
+      while (checks.length < drafts.length && !call.isCancelled) {
+        const made = checks.length;
+        const end = made + (await slices.next(call, drafts.length - made));
+        checks.push(...drafts.slice(made, end).map((draft) => checkIn(draft, call)));
+      }
+      return checks;
     } finally {
       memory.giveBack();
     }
-  };
-
-  /** Makes the checks of a call. That may take long, so that other requests are served between its slices. */
-  const checksIn = async (
-    message: CallMessage,
-    call: GatewayCall,
-    read: readonly Draft[] | undefined,
-  ): Promise<AskedTogether[]> => {
-    for (let left = Math.floor(message.length / BYTES_OF_CHECK); left > 0;) {
-      left -= await slices.next(call, left);
-    }
-    const drafts = read ?? readDrafts(message, call);
-    const checks: AskedTogether[] = [];
-    while (checks.length < drafts.length && !call.isCancelled) {
-      const made = checks.length;
-      const end = made + (await slices.next(call, drafts.length - made));
-      checks.push(...drafts.slice(made, end).map((draft) => checkIn(draft, call)));
-    }
-    return checks;
   };
 
   /** What a check of one hit would get. */
@@ -144,7 +136,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
     call: GatewayCall,
     read: readonly Draft[] | undefined,
   ): Promise<(DecidedOrPeeked | undefined)[]> => {
-    const checks = await checksWithin(message, call, read);
+    const checks = await checksIn(message, call, read);
     if (call.isCancelled) return [];
     const isAlone = checks.length === 1;
     return decideTogether(checks, {
@@ -153,20 +145,16 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
       decide: async (check) => {
         if (check.refund !== undefined) return refundOf(check, check.refund);
         if (isPeek(check)) return peekAt(check);
-        const decided = await new Promise<Decided>((resolve, reject) => {
-          service.decide(check, call, resolve, reject);
-        });
+        const decided = await new Promise<Decided>((resolve, reject) =>
+          service.decide(check, call, resolve, reject),
+        );
         logDenialInShadow(check, decided, call);
         return decided;
       },
       // A waiter has its own place, and would keep its share for too long.
       inShare: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
-      withdrawWaiting: () => {
-        call.withdrawWaiting();
-      },
-      onSuppressedError: (error) => {
-        log.suppressed(error, call);
-      },
+      withdrawWaiting: () => call.withdrawWaiting(),
+      onSuppressedError: (error) => log.suppressed(error, call),
       get isCancelled() {
         return call.isCancelled;
       },
@@ -174,9 +162,7 @@ export function shouldRateLimit(parts: ShouldRateLimitParts): ShouldRateLimit {
   };
 
   return (call, message) => {
-    const onFailed = (error: unknown): void => {
-      call.fail(log.failed(error, call));
-    };
+    const onFailed = (error: unknown): void => call.fail(log.failed(error, call));
     const onDecided = (decided: readonly (DecidedOrPeeked | undefined)[]): void => {
       try {
         if (call.isCancelled) {
@@ -232,8 +218,13 @@ class CheckShares {
 
   /** Runs `ask`, which decides a check, as soon as the caller's share allows. */
   async run<T>(caller: string, ask: () => Promise<T>): Promise<T> {
-    const share = this.#shareOf(caller);
-    await this.#enter(share);
+    const share = this.#shares.get(caller) ?? { underWay: 0, waiting: [] };
+    this.#shares.set(caller, share);
+    await new Promise<void>((go) => {
+      share.waiting.push(go);
+      this.#queue.add(share);
+      this.#letGo();
+    });
     try {
       return await ask();
     } finally {
@@ -242,23 +233,6 @@ class CheckShares {
       this.#letGo();
       if (share.underWay === 0 && share.waiting.length === 0) this.#shares.delete(caller);
     }
-  }
-
-  #shareOf(caller: string): Share {
-    let share = this.#shares.get(caller);
-    if (!share) {
-      share = { underWay: 0, waiting: [] };
-      this.#shares.set(caller, share);
-    }
-    return share;
-  }
-
-  #enter(share: Share): Promise<void> {
-    return new Promise((go) => {
-      share.waiting.push(go);
-      this.#queue.add(share);
-      this.#letGo();
-    });
   }
 
   #letGo(): void {

@@ -63,9 +63,7 @@ export interface StreamBoundsOptions {
     headers: IncomingHttpHeaders,
     awaited: AwaitedStream,
   ) => void;
-  /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
-  /** Called for each connection that is dropped. */
   readonly onConnectionDropped: (reason: DropReason) => void;
 }
 
@@ -84,7 +82,6 @@ interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
   readonly resetHere: WeakSet<ServerHttp2Stream>;
 }
 
-/** A connection with its streams. */
 class OpenConnection implements StreamsOwner {
   /** Whether it is about to be closed. */
   #isEnding = false;
@@ -163,9 +160,7 @@ export class StreamBounds {
       max: MAX_BEGINNING,
       millis: timeouts.headMillis,
       clock,
-      end: (session) => {
-        session.destroy();
-      },
+      end: (session) => session.destroy(),
     });
     const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
     this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
@@ -193,13 +188,10 @@ export class StreamBounds {
     }
   }
 
-  /** Applies the bounds to `server`. */
   apply(server: Http2Server): void {
     server.updateSettings(SETTINGS);
     server.on('session', (session) => {
-      const hasBegun = (): void => {
-        this.#beginning.delete(session);
-      };
+      const hasBegun = (): void => this.#beginning.delete(session);
       this.#beginning.add(session);
       session.once('localSettings', hasBegun).once('close', hasBegun);
       this.#ended.add(session);
@@ -272,9 +264,7 @@ export class StreamBounds {
     const open = this.#others.get(session) ?? 0;
     if (open >= MAX_OTHERS_PER_CONNECTION) return false;
     this.#others.set(session, open + 1);
-    stream.once('close', () => {
-      this.#others.set(session, (this.#others.get(session) ?? 1) - 1);
-    });
+    stream.once('close', () => this.#others.set(session, (this.#others.get(session) ?? 1) - 1));
     return true;
   }
 

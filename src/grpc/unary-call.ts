@@ -44,7 +44,6 @@ export class UnaryCall {
   #frames: RequestFrames | undefined;
   #onMessage: ((bytes: Buffer) => void) | undefined;
 
-  /** @param awaited told what happens to the stream */
   constructor(
     private readonly stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders,
@@ -116,7 +115,6 @@ export class UnaryCall {
     });
   }
 
-  /** Answers without a message. */
   #respondAlone(headers: OutgoingHttpHeaders): void {
     this.stream.respond(headers, { endStream: true });
     this.awaited.answers(headers, true);
@@ -174,13 +172,10 @@ export class UnaryCall {
     if (!this.isOver) onMessage(message);
   }
 
-  readonly #sendTrailers = (): void => {
-    this.stream.sendTrailers(OK);
-  };
+  readonly #sendTrailers = (): void => this.stream.sendTrailers(OK);
 
-  readonly #onDeadline = (): void => {
+  readonly #onDeadline = (): void =>
     this.fail({ code: status.DEADLINE_EXCEEDED, details: 'Deadline exceeded' });
-  };
 
   readonly #onClose = (): void => {
     this.awaited.closed();
@@ -211,7 +206,6 @@ export class GatewayCall implements ConnectedRequest {
   readonly headers: RequestContext['headers'];
   caller: RequestContext['caller'];
   span: RequestContext['span'];
-  /** The keys that it asks for, as far as they are known, for the log. */
   keys: readonly string[] | undefined;
   #correlationId: string | undefined;
   /** The presences of its checks that may wait. */
@@ -220,9 +214,7 @@ export class GatewayCall implements ConnectedRequest {
 
   constructor(private readonly call: UnaryCall) {
     this.headers = call.headers;
-    call.onOver = () => {
-      this.withdrawWaiting();
-    };
+    call.onOver = () => this.withdrawWaiting();
   }
 
   /** Most calls are not logged, and need none. */
@@ -235,7 +227,6 @@ export class GatewayCall implements ConnectedRequest {
     return this.caller?.name ?? this.call.peer;
   }
 
-  /** Whether the gateway has given up. */
   get isCancelled(): boolean {
     return this.call.isOver;
   }

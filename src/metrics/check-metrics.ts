@@ -25,9 +25,7 @@ export function reasonCounter<Reason extends string>(
   const counter = new Counter({ name, help, labelNames: ['reason'], registers: [registry] });
   for (const reason of reasons) counter.inc({ reason }, 0);
   return {
-    count: (reason: Reason): void => {
-      counter.inc({ reason });
-    },
+    count: (reason: Reason): void => counter.inc({ reason }),
     values: async () => (await counter.get()).values,
   };
 }
@@ -55,16 +53,11 @@ const OF_WAITERS = {
   left: { outcome: 'waiting', reason: 'client_disconnected' },
 } as const satisfies Record<string, OutcomeLabels>;
 
-/**
- * Returns the name of a verdict.
- * @param isShadow whether the key's rule never denies
- */
 function verdictName(verdict: Verdict, isShadow: boolean): keyof typeof VERDICTS {
   if (verdict.outcome === 'approved') return verdict.waited ? 'waited' : 'capacity';
   return isShadow ? 'shadowed' : verdict.reason;
 }
 
-/** Returns the name of a decision that says what has become of a waiter. */
 function nameOfWaiter(decision: Exclude<Decision, Verdict>): keyof typeof OF_WAITERS {
   if (decision.outcome === 'withdrawn') return 'withdrawn';
   return decision.place ? 'told' : 'left';
@@ -95,9 +88,9 @@ const QUEUE_WAIT_BUCKETS_SECONDS = [
 
 /** The most names of limits that have series of their own. */
 const MAX_LIMIT_NAMES = 1000;
-const OTHER_LIMITS = 'other';
+/** Stands for all names that have none. */
+const OTHER = 'other';
 
-/** Metrics of the checks and their outcomes. */
 export function checkMetrics(
   registry: Registry,
   waiting: () => number,
@@ -118,9 +111,17 @@ export function checkMetrics(
     registers,
   });
   const series: LazySeries[] = [];
-  const decisions = decisionCounter(registers, series);
+  const decisions = new Counter({
+    name: 'ratelimit_decisions_total',
+    help: 'Decisions on checks, by outcome, reason and decider.',
+    labelNames: ['outcome', 'reason', 'decided_by'],
+    registers,
+    collect: () => {
+      for (const one of series) one.update();
+    },
+  });
   const count = countInto((...labels) => {
-    const one = new LazySeries(fromTheStart(decisions, ...labels));
+    const one = new LazySeries(decisions.labels(...labels));
     series.push(one);
     return one;
   });
@@ -132,16 +133,14 @@ export function checkMetrics(
   );
   const countForRule = ruleCounter(registers);
   const countForLimit = limitCounter(registers);
-  const decidedForLane = laneMetrics(registry, QUEUE_WAIT_BUCKETS_SECONDS);
+  const decidedForLane = laneMetrics(registers);
   const unclaimed = new Counter({
     name: 'ratelimit_unclaimed_approvals_total',
     help: 'Approvals kept for callers with keepMillis that did not come back in time.',
     registers,
   });
   return {
-    unclaimed: (count) => {
-      unclaimed.inc(count);
-    },
+    unclaimed: (count) => unclaimed.inc(count),
     decided: (decision, seconds, policy, limit, lane) => {
       const { isShadow, ruleName } = policy;
       count(decision, isShadow);
@@ -179,7 +178,10 @@ function sum(values: readonly MetricValue<string>[]): number {
 class LazySeries {
   #since = 0;
 
-  constructor(private readonly series: Counter.Internal) {}
+  /** It starts at 0, because rate() would miss the increment that creates it. */
+  constructor(private readonly series: Counter.Internal) {
+    series.inc(0);
+  }
 
   inc(): void {
     this.#since += 1;
@@ -189,18 +191,6 @@ class LazySeries {
     this.series.inc(this.#since);
     this.#since = 0;
   }
-}
-
-function decisionCounter(registers: Registry[], series: readonly LazySeries[]): Counter {
-  return new Counter({
-    name: 'ratelimit_decisions_total',
-    help: 'Decisions on checks, by outcome, reason and decider.',
-    labelNames: ['outcome', 'reason', 'decided_by'],
-    registers,
-    collect: () => {
-      for (const one of series) one.update();
-    },
-  });
 }
 
 function countInto(
@@ -241,9 +231,8 @@ function ruleCounter(
     labelNames: ['rule', 'outcome'],
     registers,
   });
-  return (rule, { outcome }, isShadow) => {
+  return (rule, { outcome }, isShadow) =>
     counter.inc({ rule, outcome: outcome === 'denied' && isShadow ? 'shadowed' : outcome });
-  };
 }
 
 function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean) => void {
@@ -255,37 +244,16 @@ function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean)
   });
   const hasSeries = firstNames(MAX_LIMIT_NAMES);
   return (name, isShadow) => {
-    const limit = hasSeries(name) ? name : OTHER_LIMITS;
+    const limit = hasSeries(name) ? name : OTHER;
     counter.inc({ limit, outcome: isShadow ? 'shadowed' : 'denied' });
   };
 }
 
-/**
- * One series of a counter. It starts at 0, because rate() would miss the increment that creates the series. Its labels
- * are looked up once, and not at each check.
- */
-function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
-  const series = counter.labels(...labels);
-  series.inc(0);
-  return series;
-}
-
 /** The most lanes, each with the name of its rule, that have series of their own. */
 const MAX_LANES = 500;
-const OTHER = 'other';
-
-/** One check of a key with lanes was decided. `seconds`: from its arrival to its decision. */
-type LaneDecided = (
-  rule: string,
-  lane: string,
-  decision: Decision,
-  seconds: number,
-  isShadow: boolean,
-) => void;
 
 /** Metrics of the checks of keys with lanes. Groups have none, since callers choose their names. */
-function laneMetrics(registry: Registry, buckets: readonly number[]): LaneDecided {
-  const registers = [registry];
+function laneMetrics(registers: Registry[]) {
   const decisions = new Counter({
     name: 'ratelimit_lane_decisions_total',
     help: 'Decisions on checks of keys with lanes, by rule, lane, outcome and reason.',
@@ -296,11 +264,11 @@ function laneMetrics(registry: Registry, buckets: readonly number[]): LaneDecide
     name: 'ratelimit_lane_queue_wait_seconds',
     help: 'Time from arrival to approval of checks approved from a lane of a queue, by rule and lane.',
     labelNames: ['rule', 'lane'],
-    buckets: [...buckets],
+    buckets: QUEUE_WAIT_BUCKETS_SECONDS,
     registers,
   });
   const hasSeries = firstNames(MAX_LANES);
-  return (rule, lane, decision, seconds, isShadow) => {
+  return (rule: string, lane: string, decision: Decision, seconds: number, isShadow: boolean) => {
     // The name of a lane has no space, so no two pairs make the same text.
     const isOwn = hasSeries(`${lane} ${rule}`);
     const labels = isOwn ? { rule, lane } : { rule: OTHER, lane: OTHER };

@@ -51,13 +51,10 @@ export interface Metrics {
     limit?: string,
     lane?: string,
   ): void;
-  /** One check failed with a 503. */
   failed(reason: FailureReason): void;
   /** One request was deferred, since its connection had as many requests in flight as it may have. */
   requestDeferred(): void;
-  /** One connection was dropped. */
   connectionDropped(reason: DropReason): void;
-  /** One gRPC stream was dropped. */
   streamDropped(reason: StreamDropReason): void;
   decisionTotals(): Promise<DecisionTotals>;
   /** All metrics, in the text format of Prometheus. */

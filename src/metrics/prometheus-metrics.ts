@@ -24,7 +24,15 @@ export function createMetrics(
   ruleMetrics(registry, rules);
   authMetrics(registry, auth);
   flag(registry, 'ratelimit_ready', '1 while this replica is ready, as /readyz says.', isReady);
-  logMetrics(registry, log);
+  new Counter({
+    name: 'ratelimit_dropped_log_lines_total',
+    help: 'Log lines that could not be written.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(log.dropped);
+    },
+  });
   return {
     ...checkMetrics(registry, waiting),
     ...connectionMetrics(registry),
@@ -60,7 +68,6 @@ export interface AuthState {
   readonly rejections: Readonly<Record<string, number>>;
 }
 
-/** Metrics of the tokens and of requests without a valid token. */
 function authMetrics(registry: Registry, state: AuthState): void {
   new Counter({
     name: 'ratelimit_auth_rejections_total',
@@ -108,9 +115,7 @@ function connectionMetrics(
     STREAM_DROP_REASONS,
   );
   return {
-    requestDeferred: () => {
-      deferred.inc();
-    },
+    requestDeferred: () => deferred.inc(),
     connectionDropped: connections.count,
     streamDropped: streams.count,
   };
@@ -139,21 +144,7 @@ function ruleMetrics(registry: Registry, rules: RulesInForce): void {
 }
 
 export interface LogState {
-  /** How many lines were dropped since the start. */
   readonly dropped: number;
-}
-
-/** The metric of the log's output. */
-function logMetrics(registry: Registry, log: LogState): void {
-  new Counter({
-    name: 'ratelimit_dropped_log_lines_total',
-    help: 'Log lines that could not be written.',
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(log.dropped);
-    },
-  });
 }
 
 const CALL_BUCKETS_SECONDS = [

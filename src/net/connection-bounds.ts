@@ -40,7 +40,6 @@ export interface ConnectionBounds {
   readonly maxInFlight: number;
   /** Called for each request beyond `maxInFlight`, which is served later. */
   readonly onDeferred: () => void;
-  /** Called for each connection that is dropped. */
   readonly onDropped: (reason: DropReason) => void;
 }
 
@@ -53,21 +52,17 @@ export function connectionBounds(
   metrics: Pick<Metrics, 'requestDeferred' | 'connectionDropped'>,
   logger: Logger,
 ): ConnectionBounds & { close(): void } {
-  const log = new FrequentLog<DropReason>(systemClock, (dropped) => {
-    logger.warn({ dropped }, 'connections dropped');
-  });
+  const log = new FrequentLog<DropReason>(systemClock, (dropped) =>
+    logger.warn({ dropped }, 'connections dropped'),
+  );
   return {
     maxConnections: settings.MAX_CONNECTIONS,
     maxInFlight: settings.MAX_IN_FLIGHT_PER_CONNECTION,
-    onDeferred: () => {
-      metrics.requestDeferred();
-    },
+    onDeferred: () => metrics.requestDeferred(),
     onDropped: (reason) => {
       metrics.connectionDropped(reason);
       log.note(reason);
     },
-    close: () => {
-      log.close();
-    },
+    close: () => log.close(),
   };
 }

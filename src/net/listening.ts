@@ -13,16 +13,13 @@ export interface ListeningOptions {
   readonly bounds: Pick<ConnectionBounds, 'maxConnections' | 'onDropped'>;
 }
 
-export interface Listening {
-  readonly port: number;
-  /** Ends all connections, including those with a request that is partly sent. */
-  cutConnections(): void;
-}
-
 /** A server that listens, and how to end it without cutting an answer off. */
-export interface StoppableServer extends Listening {
+export interface StoppableServer {
+  readonly port: number;
   /** Takes no new connection from now on. Resolves when the last has ended. */
   stopAccepting(): Promise<void>;
+  /** Ends all connections, including those with a request that is partly sent. */
+  cutConnections(): void;
 }
 
 /**
@@ -32,11 +29,9 @@ export interface StoppableServer extends Listening {
 export async function startListening(
   server: Server,
   { setting, port, host, bounds }: ListeningOptions,
-): Promise<Listening> {
+): Promise<Omit<StoppableServer, 'stopAccepting'>> {
   server.maxConnections = bounds.maxConnections;
-  server.on('drop', () => {
-    bounds.onDropped('too_many_connections');
-  });
+  server.on('drop', () => bounds.onDropped('too_many_connections'));
   const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: Error): void => reject(listenError(error, { setting, port, host }));

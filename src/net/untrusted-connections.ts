@@ -77,9 +77,7 @@ export class UntrustedConnections {
     const connection = new JudgedConnection(socket);
     this.#connections.set(socket, connection);
     this.#read.add(connection);
-    socket.once('close', () => {
-      this.#forget(connection);
-    });
+    socket.once('close', () => this.#forget(connection));
     // Node has begun to read by then.
     if (this.#stopped.size > 0) {
       process.nextTick(() => {

@@ -81,18 +81,15 @@ export class ServiceReadiness implements Readiness {
 
   /** Asks the store once at a time, for all callers together. */
   #askStore(): Promise<StoreCondition | 'unavailable'> {
-    this.#ping ??= this.#pingStore().finally(() => {
-      this.#ping = undefined;
-    });
+    this.#ping ??= this.parts.limiter
+      .ping()
+      .catch((error: unknown): 'unavailable' => {
+        if (error instanceof StoreUnavailableError) return 'unavailable';
+        throw error;
+      })
+      .finally(() => {
+        this.#ping = undefined;
+      });
     return this.#ping;
-  }
-
-  async #pingStore(): Promise<StoreCondition | 'unavailable'> {
-    try {
-      return await this.parts.limiter.ping();
-    } catch (error) {
-      if (error instanceof StoreUnavailableError) return 'unavailable';
-      throw error;
-    }
   }
 }

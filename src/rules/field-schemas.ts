@@ -22,6 +22,10 @@ export function yesOrNo() {
   return z.boolean('must be true or false');
 }
 
+export function areDifferent(names: readonly string[]): boolean {
+  return new Set(names).size === names.length;
+}
+
 /** A field may have one wrong letter for each group of this many letters: then an error names the field that is meant. */
 const LETTERS_PER_MISTAKE = 3;
 

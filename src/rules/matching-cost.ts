@@ -11,18 +11,10 @@ const KEYS_OF_A_SHAPE = 3;
 const MOST_COSTLY = 10;
 const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 
-/** The cost of finding the patterns that match a new key. */
-export interface MatchingCost {
-  readonly millis: number;
-  /** The index of the pattern that takes the longest. */
-  readonly index: number;
-}
-
 /** Builds keys from random pieces, the same in each process. */
 class KeyMaker {
   #state = 1;
 
-  /** A random key of this length. */
   key(pieces: readonly string[], length: number): string {
     let key = '';
     while (key.length < length) key += pieces[this.#below(pieces.length)] ?? '';
@@ -37,11 +29,11 @@ class KeyMaker {
 }
 
 /**
- * Measures the cost with keys of several kinds: short keys, long keys, and near misses.
+ * Measures the cost of finding the patterns that match a new key, with keys of several kinds: short keys, long keys, and near misses.
  * @param patterns without problems
- * @returns the cost of the kind that takes the longest; undefined without expressions
+ * @returns the cost of the kind that takes the longest, and the index of the pattern that does; undefined without expressions
  */
-export function measureMatching(patterns: readonly KeyPattern[]): MatchingCost | undefined {
+export function measureMatching(patterns: readonly KeyPattern[]) {
   const indexes = [...patterns.keys()].filter((index) => patterns[index]?.isRegex);
   if (indexes.length === 0) return undefined;
   const maker = new KeyMaker();

@@ -56,7 +56,8 @@ export class PositionedYaml {
   /** What is no YAML. */
   get mistakes(): RulesError[] {
     return [...this.document.errors, ...this.document.warnings].map(({ pos, message }) =>
-      this.errorAt(pos[0], firstSentence(message)),
+      // The first sentence.
+      this.errorAt(pos[0], message.replace(/:?\n[\s\S]*$/, '')),
     );
   }
 
@@ -154,8 +155,4 @@ function offsetOfField(document: Document, path: Path, field?: string): number {
   const items = isMap(node) ? node.items : [];
   const names = items.map(({ key }) => key).filter((key) => isScalar(key));
   return names.find(({ value }) => value === field)?.range?.[0] ?? offsetOf(document, path);
-}
-
-function firstSentence(message: string): string {
-  return message.replace(/:?\n[\s\S]*$/, '');
 }

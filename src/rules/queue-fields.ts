@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { shortText } from '../common/schemas.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
-import { strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
+import { areDifferent, strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
 
-/** The most lanes of a key. */
 const MAX_LANES = 5;
 
 const laneName = text().regex(
@@ -68,7 +67,6 @@ export const queueOfRule = strictObject(
   }
 });
 
-/** The field `lanes` of a further limit. */
 export const lanesOfLimit = z
   .array(laneName, 'must be a list')
   .min(1, 'must have at least one lane')
@@ -121,8 +119,4 @@ export function orderIn({
   }
   if (!fair) return undefined;
   return { kind: 'fair', maxRequestsInQueuePerGroup, weights: new Map(Object.entries(weights)) };
-}
-
-function areDifferent(names: readonly string[]): boolean {
-  return new Set(names).size === names.length;
 }

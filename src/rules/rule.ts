@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
 import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
-import { strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
+import { areDifferent, strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
 import { checkLanesOfLimits, lanesOfLimit, queueOfRule } from './queue-fields.js';
 
 /** The name by which clients know the maximum per window of keys whose rules have no name. */
@@ -92,7 +92,10 @@ export const ruleSchema = strictObject(
     limits: z
       .array(furtherLimitSchema, 'must be a list')
       .max(MAX_FURTHER_LIMITS, `must have at most ${MAX_FURTHER_LIMITS} limits`)
-      .refine(haveDifferentNames, 'must have limits with different names')
+      .refine(
+        (limits) => areDifferent(limits.map(({ name }) => name)),
+        'must have limits with different names',
+      )
       .optional(),
   },
   'must be an object with key_pattern',
@@ -107,7 +110,3 @@ export const rulesSchema = strictObject(
   { keys: z.array(ruleSchema, 'must be a list') },
   'must be an object with keys',
 );
-
-function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {
-  return new Set(limits.map(({ name }) => name)).size === limits.length;
-}

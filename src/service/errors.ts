@@ -343,14 +343,12 @@ export class ServiceError extends Error {
   constructor(
     readonly code: ErrorCode,
     message: string,
-    /** The values of the placeholders in the message. */
     readonly values: Readonly<Record<string, string | number>>,
   ) {
     super(message);
   }
 }
 
-/** @param values fill the placeholders of the error's message */
 export function serviceError<Code extends ErrorCode>(
   code: Code,
   values: ErrorValues<Code>,

@@ -19,7 +19,6 @@ export interface Caller {
   readonly scopes: readonly Scope[];
   /** The part of the waiting places that it may take, if the file says so. */
   readonly waitingShare: number | undefined;
-  /** Whether it may touch a key. */
   readonly mayUse: (key: string) => boolean;
   /** Whether no pattern restricts its keys. */
   readonly mayUseAll: boolean;

@@ -17,7 +17,6 @@ interface StoreFailure {
   readonly when: string;
   /** The class of the error that a limiter throws. */
   readonly thrown: abstract new (...args: never) => Error;
-  /** The error that the caller gets. */
   readonly code: ErrorCode;
   /** The `reason` of `ratelimit_failed_checks_total`, if checks can fail so. */
   readonly metric: FailureReason | undefined;
@@ -85,7 +84,9 @@ export const STORE_FAILURES = {
 export function serviceErrorFor(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   if (error instanceof RequestIdConflictError) return CONFLICTS[error.conflict];
-  return serviceError(STORE_FAILURES[kindOf(error)].code, {});
+  if (error instanceof UnavailableError) return serviceError(STORE_FAILURES[error.reason].code, {});
+  const kind = error instanceof ListingForbiddenError ? 'listing_forbidden' : 'fault';
+  return serviceError(STORE_FAILURES[kind].code, {});
 }
 
 /** The errors of checks whose request id the limiter knows otherwise. */
@@ -100,8 +101,3 @@ const CONFLICTS: Readonly<Record<RequestIdConflict, ServiceError>> = {
     ]),
   ) as Record<OtherTerm, ServiceError>),
 };
-
-function kindOf(error: unknown): keyof typeof STORE_FAILURES {
-  if (error instanceof UnavailableError) return error.reason;
-  return error instanceof ListingForbiddenError ? 'listing_forbidden' : 'fault';
-}

@@ -1,12 +1,3 @@
-/** The position of a request in the trace of its caller. */
-export interface TraceParent {
-  readonly traceId: string;
-  /** Of the caller's span. */
-  readonly spanId: string;
-  /** Whether the caller records its span. */
-  readonly isSampled: boolean;
-}
-
 /** Version, trace, span, flags, and what later versions may add. */
 const TRACEPARENT =
   /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
@@ -15,11 +6,11 @@ const KNOWN_LENGTH = 55;
 const SAMPLED_FLAG = 1;
 
 /**
- * Parses the header `traceparent`. A header that was sent twice is invalid, since Node joins the values.
+ * Parses the header `traceparent`: the caller's trace and span, and whether the caller records the span. A header that was sent twice is invalid, since Node joins the values.
  * https://www.w3.org/TR/trace-context/#traceparent-header
  * @returns undefined if there is none, or it is not valid
  */
-export function parseTraceparent(header: unknown): TraceParent | undefined {
+export function parseTraceparent(header: unknown) {
   if (typeof header !== 'string') return undefined;
   const [, version, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;

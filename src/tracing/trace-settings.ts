@@ -91,22 +91,6 @@ export const traceSettingsSchema = z.object({
 export type TraceSettings = z.infer<typeof traceSettingsSchema>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable with an invalid value, which counts as not set. */
-export interface IgnoredVariable {
-  readonly variable: string;
-  readonly takes: string;
-}
-
-/** What the environment says about tracing. */
-export interface AskedTracing {
-  readonly settings: TraceSettings;
-  readonly ignored: readonly IgnoredVariable[];
-  /** Variables of OpenTelemetry that neither Sluice nor the exporter reads. */
-  readonly unknown: readonly string[];
-  /** Whether the variables that say how to send spans are valid. */
-  readonly isOn: boolean;
-}
-
 /** Variables that say how to send spans. In each group the first that is set decides. */
 const DIRECTIONS = [
   ['OTEL_TRACES_EXPORTER'],
@@ -118,7 +102,7 @@ const DIRECTIONS = [
  * often set for all services of a cluster.
  * @returns undefined if nothing asks for traces, so that no value matters
  */
-export function askedTracing(environment: Environment): AskedTracing | undefined {
+export function askedTracing(environment: Environment) {
   const set = new Map<string, string>();
   for (const [name, value = ''] of Object.entries(environment)) {
     if (name.startsWith('OTEL_') && value.trim() !== '') set.set(name, value.trim());
@@ -130,9 +114,11 @@ export function askedTracing(environment: Environment): AskedTracing | undefined
   return {
     settings,
     ignored: isRatioIdle ? [...ignored, { variable: 'OTEL_TRACES_SAMPLER_ARG', takes }] : ignored,
+    /** Variables of OpenTelemetry that neither Sluice nor the exporter reads. */
     unknown: [...set.keys()].filter(
       (name) => !(name in traceSettingsSchema.shape) && !name.startsWith(OF_EXPORTER),
     ),
+    /** Whether the variables that say how to send spans are valid. */
     isOn: DIRECTIONS.every((names) => {
       const deciding = names.find((name) => set.has(name));
       return ignored.every(({ variable }) => variable !== deciding);
@@ -152,9 +138,9 @@ function asksForTraces(set: ReadonlyMap<string, string>): boolean {
 }
 
 /** Parses each variable separately, so that an invalid one does not affect the others. */
-function readEach(set: ReadonlyMap<string, string>): Pick<AskedTracing, 'settings' | 'ignored'> {
+function readEach(set: ReadonlyMap<string, string>) {
   const settings: Record<string, unknown> = {};
-  const ignored: IgnoredVariable[] = [];
+  const ignored: { variable: string; takes: string }[] = [];
   for (const [variable, schema] of Object.entries(traceSettingsSchema.shape)) {
     const result = schema.safeParse(set.get(variable));
     if (!result.success) {

@@ -32,11 +32,9 @@ export interface ChangeSpan extends RequestSpan {
   ended(outcome: ChangeOutcome): void;
 }
 
-/** Begins spans below another. Times are those of `performance.now()`. */
+/** Begins spans below another; none for what is not recorded. Times are those of `performance.now()`. */
 export interface SpanParent {
-  /** @returns undefined if the check is not recorded */
   beginCheck(startedAt: number): CheckSpan | undefined;
-  /** @returns undefined if the change is not recorded */
   beginChange(name: ChangeName, startedAt: number): ChangeSpan | undefined;
 }
 

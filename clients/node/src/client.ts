@@ -60,9 +60,9 @@ export class SluiceClient {
     const given = givenOptions(options);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     const { longPollMillis = DEFAULT_LONG_POLL_MILLIS } = given;
-    demandAboveZero({ timeoutMillis, maxCalls, longPollMillis });
+    demand('above 0', (value) => value > 0, { timeoutMillis, maxCalls, longPollMillis });
     const { retries = DEFAULT_RETRIES, keepMillis = DEFAULT_KEEP_MILLIS } = given;
-    demandNotNegative({ retries, keepMillis });
+    demand('at least 0', (value) => value >= 0, { retries, keepMillis });
     this.#holder = new Holder(given.holder);
     const service = new Service(given);
     const retrying = { retries, addresses: service.addresses };
@@ -78,9 +78,7 @@ export class SluiceClient {
     this.#checks = {
       ...deciding,
       read: decisionOf,
-      send: (request) => {
-        checks.add(request);
-      },
+      send: (request) => checks.add(request),
       timeoutMillis,
     };
     this.#loneChecks = {
@@ -88,9 +86,7 @@ export class SluiceClient {
       read: decisionIn,
       send: (request) => {
         const { element, timeoutMillis: longest } = request;
-        const onLate = (answer: Answer): void => {
-          request.answered(answer);
-        };
+        const onLate = (answer: Answer): void => request.answered(answer);
         void answerWith(request, service.checkOne(element, longest, onLate));
       },
       timeoutMillis,
@@ -112,9 +108,7 @@ export class SluiceClient {
     this.#releases = {
       ...changing,
       read: isReleased,
-      send: (request) => {
-        releases.add(request);
-      },
+      send: (request) => releases.add(request),
     };
     this.#others = (read) => ({
       ...changing,
@@ -349,15 +343,13 @@ function faultIn(
   );
 }
 
-function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
+function demand(
+  bound: string,
+  isWithin: (value: number) => boolean,
+  numbers: Readonly<Record<string, number>>,
+): void {
   for (const [name, value] of Object.entries(numbers)) {
-    if (!(value > 0)) throw new RangeError(`${name} must be above 0, not ${value}`);
-  }
-}
-
-function demandNotNegative(numbers: Readonly<Record<string, number>>): void {
-  for (const [name, value] of Object.entries(numbers)) {
-    if (!(value >= 0)) throw new RangeError(`${name} must be at least 0, not ${value}`);
+    if (!isWithin(value)) throw new RangeError(`${name} must be ${bound}, not ${value}`);
   }
 }
 

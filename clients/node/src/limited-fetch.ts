@@ -72,7 +72,8 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
     const { status, headers } = answer;
     const retryMillis = pausesKey ? retryMillisIn(status, headers, Date.now()) : 0;
     const millis = Math.max(unreportedMillis, retryMillis);
-    if (millis > 0) await pauseUnnoticed(client, key, millis);
+    // Another answer may have asked for a longer pause.
+    if (millis > 0) await client.pause(key, millis, { canShorten: false }).catch(() => undefined);
     return answer;
   };
 }
@@ -86,9 +87,4 @@ function reportsTo(
   if (limits === true) return new RemainingReports(client, { requests: OWN_LIMIT });
   demandKnown(limits, KNOWN_UNITS);
   return new RemainingReports(client, limits);
-}
-
-async function pauseUnnoticed(client: SluiceClient, key: string, millis: number): Promise<void> {
-  // Another answer may have asked for longer.
-  await client.pause(key, millis, { canShorten: false }).catch(() => undefined);
 }

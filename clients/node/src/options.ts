@@ -102,9 +102,7 @@ export interface WithPermitOptions extends Omit<PermitOptions, 'holdMillis'> {
    * 30,000 by default. With `false` nothing is held: the permit ends with its window.
    */
   readonly holdMillis?: number | false | undefined;
-  /**
-   * Called if the release at the end fails. The permit then ends with its hold. By default nobody is told.
-   */
+  /** Called if the release at the end fails. The permit then ends with its hold. By default nobody is told. */
   readonly onReleaseError?: ((error: unknown) => void) | undefined;
 }
 

@@ -64,23 +64,25 @@ export function rateLimit<Request>(
     const key = keyOf(request);
     if (key === undefined) return true;
     const disconnected = new AbortController();
-    response.on('close', () => {
-      disconnected.abort();
-    });
+    response.on('close', () => disconnected.abort());
     const { signal } = disconnected;
     const asking = { signal, lane: laneOf?.(request), group: groupOf?.(request) };
     try {
       const decision = await (wait
         ? client.wait(key, { ...asking, maxWaitMillis })
         : client.check(key, { ...asking, quota: hasQuota }));
-      if (hasQuota && decision.quota) addHeaders(response, quotaHeaders(decision.quota));
+      const headers = hasQuota && decision.quota ? quotaHeaders(decision.quota) : {};
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       if (!decision.approved) {
         answer(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
       }
       return decision.approved;
     } catch (error) {
       if (signal.aborted) return false;
-      if (!(error instanceof SluiceUnavailableError)) throw faultOf(error);
+      if (!(error instanceof SluiceUnavailableError)) {
+        // Express would answer the client with the status of the cause, although a 401 of Sluice is about this app.
+        throw new Error('Sluice rejected the check', { cause: error });
+      }
       if (outagePolicy === 'allow') return true;
       answer(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
       return false;
@@ -91,17 +93,6 @@ export function rateLimit<Request>(
       if (passes) next();
     }, next);
   };
-}
-
-/**
- * Hides the status of the cause: Express would answer the client with it, although a 401 of Sluice is about this app.
- */
-function faultOf(cause: unknown): Error {
-  return new Error('Sluice rejected the check', { cause });
-}
-
-function addHeaders(response: LimitedResponse, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
 function answer(

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import type { Request, RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
 
 import type { Settings } from '../../config/settings.js';
 import type { Access } from '../../service/callers/access.js';
@@ -40,29 +40,16 @@ export function guardsOf(
     (request, response, next) => {
       const { context } = response.locals;
       enter(context);
-      const key = keyIn(request);
+      // A guard for several paths has no path parameter.
+      const key = (request.params.key as string | undefined) ?? keyOf(request);
       if (key !== undefined) access.demandKey(key, context);
       return handler(request, response, next);
     };
   return {
-    guard: (scope, handler) =>
-      guardBy((context) => {
-        access.enter(scope, context);
-      }, handler),
-    guardMetrics: (handler) =>
-      guardBy((context) => {
-        access.enterMetrics(context);
-      }, handler),
+    guard: (scope, handler) => guardBy((context) => access.enter(scope, context), handler),
+    guardMetrics: (handler) => guardBy((context) => access.enterMetrics(context), handler),
   };
 }
-
-/** A guard for several paths has no path parameter. */
-function keyIn(request: Request): string | undefined {
-  return (request.params.key as string | undefined) ?? keyOf(request);
-}
-
-/** @throws ServiceError ORIGIN_NOT_ALLOWED */
-export type RejectForeignPages = (headers: IncomingHttpHeaders) => void;
 
 /**
  * Rejects the requests that a browser sends for a page of another origin, such as for an image with the address of a
@@ -70,7 +57,7 @@ export type RejectForeignPages = (headers: IncomingHttpHeaders) => void;
  * name the page's origin in the `Origin` header of some requests. Other clients send neither header.
  * @param allowed origins whose pages may send requests
  */
-function foreignPageCheck(allowed: readonly string[]): RejectForeignPages {
+function foreignPageCheck(allowed: readonly string[]): (headers: IncomingHttpHeaders) => void {
   const origins = new Set(allowed);
   return (headers) => {
     const { 'sec-fetch-site': site, origin } = headers;

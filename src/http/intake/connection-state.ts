@@ -13,7 +13,6 @@ export function pauseReading(socket: Duplex): void {
   socket.pause();
 }
 
-/** Resumes reading a connection that `pauseReading` has stopped. */
 export function resumeReading(socket: Duplex): void {
   if (!paused.delete(socket)) return;
   socket.off('resume', pauseAgain);

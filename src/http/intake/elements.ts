@@ -8,8 +8,6 @@ import { checkElement, type ReleaseElement, releaseElement } from '../../api/bul
 import { MAX_ELEMENT_BYTES, TOO_LONG } from './json-array.js';
 import { demandHoldOf, quoted } from './parameters.js';
 
-/** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Parameters that only a check alone has. */
 const WAITING: readonly string[] = ['canWait', 'maxWaitMillis', 'keepMillis'];
 
@@ -21,9 +19,7 @@ const WAITING: readonly string[] = ['canWait', 'maxWaitMillis', 'keepMillis'];
 export function parseCheckElement(element: unknown, order: CheckOrder): AskedCheck {
   // Nearly all elements have only a key. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
-  if (plainKey !== undefined) {
-    return { key: parseSentKey(plainKey), canWait: false, order };
-  }
+  if (plainKey !== undefined) return { key: parseSentKey(plainKey), canWait: false, order };
   const { key, ...overrides } = parse(checkElement, element);
   demandHoldOf(overrides);
   return { key: parseSentKey(key), canWait: false, order, ...overrides };
@@ -49,7 +45,8 @@ function soleKeyOf(element: unknown): string | undefined {
 
 /** @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH */
 export function parseSentKey(key: string): string {
-  if (LONE_SURROGATE.test(key)) throw invalidParameter('key', 'be text that UTF-8 can encode');
+  // Keys with different halves of a surrogate pair would become one key.
+  if (!key.isWellFormed()) throw invalidParameter('key', 'be text that UTF-8 can encode');
   return parseKey(key);
 }
 

@@ -7,18 +7,15 @@ import { serviceError } from '../../service/errors.js';
 /** A name or an address (of IPv6 in brackets), and a port. */
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;
 
-/** @throws ServiceError HOST_NOT_ALLOWED */
-export type CheckHostName = (host: string | undefined) => void;
-
-type HostSettings = Pick<Settings, 'HOST' | 'ALLOWED_HOSTS' | 'AUTH_TOKENS_FILE'>;
-
 /**
  * Checks the name that a request uses for the service. If a page's own name resolves to the address of the service (DNS
  * rebinding), the browser takes both for the same origin, and only the `Host` header shows it. An address in `Host` is
  * safe, since rebinding needs a name.
- * @returns undefined if every name is allowed
+ * @returns a function that throws HOST_NOT_ALLOWED; undefined if every name is allowed
  */
-export function hostNameCheck(settings: HostSettings): CheckHostName | undefined {
+export function hostNameCheck(
+  settings: Pick<Settings, 'HOST' | 'ALLOWED_HOSTS' | 'AUTH_TOKENS_FILE'>,
+): ((host: string | undefined) => void) | undefined {
   const { HOST: address, ALLOWED_HOSTS: listed } = settings;
   const isLocal = isLoopback(address);
   const hasTokens = settings.AUTH_TOKENS_FILE !== undefined;

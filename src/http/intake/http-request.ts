@@ -45,7 +45,6 @@ declare global {
       context: ConnectedRequest;
       /** Whether there are parameters in the body; undefined without a body that may have some. */
       hasBodyParameters?: Promise<boolean> | undefined;
-      /** The error that the request is answered with. */
       errorCode?: ErrorCode;
       /** How many bytes of its answer count as unsent. */
       unsentBytes?: number;

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { type ServiceError, serviceError } from '../../service/errors.js';
+import { serviceError } from '../../service/errors.js';
 import { HttpRequest } from './http-request.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
@@ -57,8 +57,10 @@ export function isReceivingBody(socket: Duplex): boolean {
 export function discardBody(request: IncomingMessage): Promise<boolean> | undefined {
   if (!hasBody(request)) return undefined;
   lastWithBody.set(request.socket, request);
-  if (request.url?.includes(OF_CHECK) === true && mayHaveParameters(request))
+  const type = request.headers['content-type'] ?? '';
+  if (request.url?.includes(OF_CHECK) === true && OF_PARAMETERS.test(type)) {
     return hasParameters(request);
+  }
   request.resume();
   return undefined;
 }
@@ -76,12 +78,9 @@ function hasBody({ headers }: IncomingMessage): boolean {
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
   if (bytes > MAX_URL_BYTES) throw serviceError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
-  if (AMBIGUOUS.test(request.url)) throw ambiguous(request.url.includes('#') ? '#' : '\\');
-}
-
-function ambiguous(character: '#' | '\\'): ServiceError {
-  const encoded = character === '#' ? '%23' : '%5C';
-  return serviceError('INVALID_TARGET', { character, encoded });
+  if (!AMBIGUOUS.test(request.url)) return;
+  const [character, encoded] = request.url.includes('#') ? ['#', '%23'] : ['\\', '%5C'];
+  throw serviceError('INVALID_TARGET', { character, encoded });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
@@ -113,26 +112,14 @@ const EMPTY: readonly string[] = ['', '{}', '[]', 'null'];
 /** The requests whose bodies are read, and whether there are parameters in them. */
 const found = new WeakMap<IncomingMessage, Promise<boolean>>();
 
-/** Whether a request with a body says that it may have parameters in it. */
-function mayHaveParameters({ headers }: IncomingMessage): boolean {
-  return OF_PARAMETERS.test(headers['content-type'] ?? '');
-}
-
 /**
  * Whether there are parameters in the body of a request. Reads the body, of which it keeps little, the first time that it
  * is called. Never resolves if the client disconnects before the end.
  */
 function hasParameters(request: IncomingMessage): Promise<boolean> {
-  let answer = found.get(request);
-  if (!answer) {
-    answer = look(request);
-    found.set(request, answer);
-  }
-  return answer;
-}
-
-function look(request: IncomingMessage): Promise<boolean> {
-  return new Promise((resolve) => {
+  const known = found.get(request);
+  if (known) return known;
+  const answer = new Promise<boolean>((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     request.on('data', (chunk: Buffer) => {
@@ -150,4 +137,6 @@ function look(request: IncomingMessage): Promise<boolean> {
       resolve(bytes > MAX_BYTES || !EMPTY.includes(text));
     });
   });
+  found.set(request, answer);
+  return answer;
 }

@@ -244,9 +244,7 @@ async function readBody(
       else resolve(body?.bytes);
     });
     // No effect after the end of the body.
-    request.once('close', () => {
-      resolve(undefined);
-    });
+    request.once('close', () => resolve(undefined));
   });
 }
 

@@ -47,13 +47,11 @@ export const amendmentSchema = z.object({
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
 
-/** The query of a pause. */
 export const pauseSchema = z.object({
   pauseMillis: wholeNumber(BOUNDS.pauseMillis),
   canShorten: yesOrNo().optional(),
 });
 
-/** The query of a report of what remains of a limit. */
 export const reportSchema = z.object({
   remaining: wholeNumber(BOUNDS.remaining),
   resetMillis: wholeNumber(BOUNDS.resetMillis).optional(),
@@ -69,7 +67,6 @@ export type Query = Readonly<Record<string, unknown>>;
 
 export const NO_PARAMETERS: Query = {};
 
-/** The names of the parameters of a check. */
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
 const REPORT_PARAMETERS: readonly string[] = Object.keys(reportSchema.shape);
@@ -91,7 +88,9 @@ export function parseCheck(key: string, query: Query): AskedCheck {
     demandWith('keepMillis', 'requestId', others.requestId !== undefined);
   }
   if (canWait) {
-    return { key: parsedKey, canWait, maxWaitMillis, keepMillis: kept(keepMillis), ...others };
+    // The approval is kept by a hold of that time.
+    const kept = keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
+    return { key: parsedKey, canWait, maxWaitMillis, keepMillis: kept, ...others };
   }
   demandWith('maxWaitMillis', 'canWait=true', maxWaitMillis === undefined);
   return { key: parsedKey, canWait, ...others };
@@ -100,11 +99,6 @@ export function parseCheck(key: string, query: Query): AskedCheck {
 /** @throws ServiceError INVALID_PARAMETER unless the other parameter is given */
 function demandWith(parameter: string, other: string, isGiven: boolean): void {
   if (!isGiven) throw invalidParameter(parameter, `be used with ${other}`);
-}
-
-/** A place is kept for as long as a hold lasts at least: the approval is kept by a hold of that time. */
-function kept(keepMillis: number | undefined): number | undefined {
-  return keepMillis ? Math.max(BOUNDS.holdMillis.min, keepMillis) : undefined;
 }
 
 /**
@@ -133,19 +127,13 @@ export function parsePeek(key: string, query: Query): AskedPeek | undefined {
   throw invalidParameter(parameter, 'be left out with peek=true');
 }
 
-/**
- * What a request changes about an approval.
- * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
- */
+/** What a request changes about an approval. @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER */
 export function parseAmendment(query: Query): Amendment {
   rejectUnknown(query, AMENDMENT_PARAMETERS);
   return parse(amendmentSchema, query);
 }
 
-/**
- * A pause of the dashboard.
- * @throws ServiceError INVALID_PARAMETER
- */
+/** A pause of the dashboard. @throws ServiceError INVALID_PARAMETER */
 export function parsePause({ pauseMillis }: Query): AskedPause {
   return parse(pauseSchema, { pauseMillis });
 }
@@ -232,7 +220,6 @@ const OPTIONS = { maxKeys: 0, decodeURIComponent: decode };
 const NOT_UTF8 = '\ud800';
 const REPLACEMENT = '\ufffd';
 
-/** Parses the part of a URL after the `?`. */
 export function parseQuery(query: string): Query {
   return querystring.parse(query, '&', '=', OPTIONS);
 }

@@ -4,86 +4,71 @@ import type { Settings } from '../../config/settings.js';
 
 type Header = oas31.HeaderObject;
 
-const text = { type: 'string' } as const;
-const seconds = { type: 'integer', minimum: 0 } as const;
+type Schema = NonNullable<Header['schema']>;
 
-/** Every header that Sluice sets. A `required` header is on every answer that lists it. */
+const TEXT: Schema = { type: 'string' };
+const COUNT: Schema = { type: 'integer', minimum: 0 };
+
+function header(description: string, schema = TEXT): Header {
+  return { description, schema };
+}
+
+/** Is on every answer that lists it. */
+function required(description: string, schema = TEXT): Header {
+  return { description, schema, required: true };
+}
+
+/** Every header that Sluice sets. */
 export const HEADERS = {
-  'X-Correlation-ID': {
-    description: "The request's own id, or a new one. Each log line of the request also has it.",
-    schema: text,
-    required: true,
-  },
-  'X-Content-Type-Options': {
-    description: 'Disables MIME sniffing.',
-    schema: { type: 'string', const: 'nosniff' },
-    required: true,
-  },
-  'Cache-Control': {
-    description: 'Answers must not be cached.',
-    schema: text,
-    required: true,
-  },
-  'Content-Security-Policy': {
-    description: 'Limits what a browser may load.',
-    schema: text,
-    required: true,
-  },
-  'Referrer-Policy': {
-    description: 'Suppresses the `Referer` header.',
-    schema: { type: 'string', const: 'no-referrer' },
-    required: true,
-  },
-  'Retry-After': {
-    description:
-      'Whole seconds. With a 429: until the window of the limit that denied ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1, or 0 if another replica has the place of the request.',
-    schema: seconds,
-    required: true,
-  },
-  'RateLimit-Policy': {
-    description:
-      'The limits of the key by draft-ietf-httpapi-ratelimit-headers-11, its own maximum first: the name of the rule or of the limit, `q` approvals in a window of `w` seconds. Only if the check was counted.',
-    schema: text,
-  },
-  RateLimit: {
-    description:
-      'The rest of each limit: `r` approvals, and `t` seconds until the window ends or a hold lapses.',
-    schema: text,
-  },
-  'X-RateLimit-Limit': {
-    description:
-      'The approvals per window: of several limits, of the one that denied, or that has the least left. Only if the check was counted.',
-    schema: { type: 'integer', minimum: 0 },
-  },
-  'X-RateLimit-Remaining': {
-    description: 'The approvals left in the window.',
-    schema: { type: 'integer', minimum: 0 },
-  },
-  'X-RateLimit-Reset': {
-    description: 'The seconds until the window ends or a hold lapses.',
-    schema: seconds,
-  },
-  'X-Sluice-Outage-Policy': {
-    description: 'The outage policy that decided, if Redis could not be reached.',
-    schema: { type: 'string', enum: ['allow', 'local'] },
-  },
-  'X-Sluice-Shadow': {
-    description: 'A shadow rule would have denied the check.',
-    schema: { type: 'string', const: 'denied' },
-  },
-  'Preference-Applied': {
-    description: '`wait=N`, if the `Prefer` header of a request that may wait was followed.',
-    schema: text,
-  },
-  Location: { description: 'The path to go to.', schema: text, required: true },
-  ETag: { description: 'The version of a file that a browser caches.', schema: text },
-  'WWW-Authenticate': { description: 'Which token is required, by RFC 6750.', schema: text },
-  Allow: { description: 'The methods that the path takes.', schema: text },
-  Connection: {
-    description: '`close`, if the answer is the last on its connection.',
-    schema: text,
-  },
-} as const satisfies Record<string, Header>;
+  'X-Correlation-ID': required(
+    "The request's own id, or a new one. Each log line of the request also has it.",
+  ),
+  'X-Content-Type-Options': required('Disables MIME sniffing.', {
+    type: 'string',
+    const: 'nosniff',
+  }),
+  'Cache-Control': required('Answers must not be cached.'),
+  'Content-Security-Policy': required('Limits what a browser may load.'),
+  'Referrer-Policy': required('Suppresses the `Referer` header.', {
+    type: 'string',
+    const: 'no-referrer',
+  }),
+  'Retry-After': required(
+    'Whole seconds. With a 429: until the window of the limit that denied ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1, or 0 if another replica has the place of the request.',
+    COUNT,
+  ),
+  'RateLimit-Policy': header(
+    'The limits of the key by draft-ietf-httpapi-ratelimit-headers-11, its own maximum first: the name of the rule or of the limit, `q` approvals in a window of `w` seconds. Only if the check was counted.',
+  ),
+  RateLimit: header(
+    'The rest of each limit: `r` approvals, and `t` seconds until the window ends or a hold lapses.',
+  ),
+  'X-RateLimit-Limit': header(
+    'The approvals per window: of several limits, of the one that denied, or that has the least left. Only if the check was counted.',
+    COUNT,
+  ),
+  'X-RateLimit-Remaining': header('The approvals left in the window.', COUNT),
+  'X-RateLimit-Reset': header('The seconds until the window ends or a hold lapses.', COUNT),
+  'X-Sluice-Outage-Policy': header(
+    'The outage policy that decided, if Redis could not be reached.',
+    {
+      type: 'string',
+      enum: ['allow', 'local'],
+    },
+  ),
+  'X-Sluice-Shadow': header('A shadow rule would have denied the check.', {
+    type: 'string',
+    const: 'denied',
+  }),
+  'Preference-Applied': header(
+    '`wait=N`, if the `Prefer` header of a request that may wait was followed.',
+  ),
+  Location: required('The path to go to.'),
+  ETag: header('The version of a file that a browser caches.'),
+  'WWW-Authenticate': header('Which token is required, by RFC 6750.'),
+  Allow: header('The methods that the path takes.'),
+  Connection: header('`close`, if the answer is the last on its connection.'),
+};
 
 export type HeaderName = keyof typeof HEADERS;
 
@@ -117,7 +102,6 @@ export function ofDecisions({
   ];
 }
 
-/** References to the headers with these names. */
 export function headersOf(names: readonly HeaderName[]): oas31.HeadersObject {
   return Object.fromEntries(
     names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const),

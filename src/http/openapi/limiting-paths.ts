@@ -58,9 +58,11 @@ const OF_MANY: readonly ErrorCode[] = [
   'NO_ROOM_FOR_BODY',
 ];
 
-/** The paths of checks and releases. */
+const NOT_CACHED = [...ALWAYS, 'Cache-Control'] as const;
+
 export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
   const operation = operationMaker(settings);
+  const onKey = (described: Omit<Described, 'tags'>) => operation({ tags: [CHECKS], ...described });
   const decided = ofDecisions(settings);
   const check = {
     tags: [CHECKS],
@@ -81,7 +83,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       202: {
         description:
           'With `keepMillis` and `Prefer: wait=N`: not decided after N seconds. The request waits on, and its place is kept for `keepMillis`.',
-        headers: headersOf([...ALWAYS, 'Cache-Control', 'Preference-Applied']),
+        headers: headersOf([...NOT_CACHED, 'Preference-Applied']),
         content: { 'application/json': { schema: waitingBody } },
       },
       499: {
@@ -103,9 +105,8 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     '/rate/{key}': {
       post: operation({ ...check, operationId: 'check' }),
       get: operation({ ...check, operationId: 'checkByGet' }),
-      put: operation({
+      put: onKey({
         operationId: 'pause',
-        tags: [CHECKS],
         summary: 'Pause a key, or report what a vendor says remains of a limit',
         description:
           "With `pauseMillis`, nobody is approved until the pause ends, and waiters keep their places. With `remaining`, no more than that is approved until the vendor's limit resets; a report never makes room. Without `requests_can_pause` in a rule of the key, the token also needs the scope `configure`.",
@@ -116,23 +117,18 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       }),
     },
     '/rate/{key}/{requestId}': {
-      get: operation({
+      get: onKey({
         operationId: 'requestStatus',
-        tags: [CHECKS],
         summary: 'Say what a request is now',
         description:
           'Whether it waits, where, and until when at least; or whether it is approved, and until when it is held. Nothing changes, and nothing is kept for longer. A request that waits is found by a request id that its caller has chosen.',
         scope: 'check',
         requestParams: ofStatus,
-        answer: jsonAnswer('The request waits, or is approved.', requestStatus, [
-          ...ALWAYS,
-          'Cache-Control',
-        ]),
+        answer: jsonAnswer('The request waits, or is approved.', requestStatus, NOT_CACHED),
         errors: [...OF_KEY, 'REQUEST_NOT_FOUND', 'CHECK_HAS_REQUEST_ID', 'SHUTTING_DOWN'],
       }),
-      delete: operation({
+      delete: onKey({
         operationId: 'release',
-        tags: [CHECKS],
         summary: 'Release an approval that still counts',
         description:
           'Also withdraws a request that waits, if its caller has chosen the request id. Its check is then answered 409.',
@@ -141,9 +137,8 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         answer: jsonAnswer('Released, or withdrawn.', approval),
         errors: OF_RELEASE,
       }),
-      put: operation({
+      put: onKey({
         operationId: 'amend',
-        tags: [CHECKS],
         summary: 'Correct the hits of an approval that still counts, or renew its hold',
         description:
           'Without parameters it renews the hold of the approval. Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again. A correction to 0 hits also needs the scope `release`.',
@@ -160,9 +155,8 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       }),
     },
     '/rate/{key}/holders/{handle}': {
-      delete: operation({
+      delete: onKey({
         operationId: 'endHold',
-        tags: [CHECKS],
         summary: 'End the hold of another caller',
         description:
           'Releases the held approval. Its holder notices at the next renewal, which is answered 404; its work may go on until then.',
@@ -180,10 +174,11 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         description:
           'An invalid element gets an error as its result, and does not affect the others. A check that may wait is sent alone.',
         scope: 'check',
-        answer: jsonAnswer('A result for each element, in the same order.', checkResults, [
-          ...ALWAYS,
-          'Cache-Control',
-        ]),
+        answer: jsonAnswer(
+          'A result for each element, in the same order.',
+          checkResults,
+          NOT_CACHED,
+        ),
       }),
       delete: operation({
         ...many(releaseElement),

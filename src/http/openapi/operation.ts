@@ -61,8 +61,7 @@ function errorResponse(
   const isDenial = codes.includes('RATE_LIMIT_EXCEEDED');
   const headers = new Set<HeaderName>(isDenial ? decided : FOR_BROWSERS);
   for (const code of codes) {
-    const { retryAfter } = errorRow(code);
-    const { header } = errorRow(code);
+    const { retryAfter, header } = errorRow(code);
     if (retryAfter !== undefined) headers.add('Retry-After');
     if (header !== undefined) headers.add(header);
   }

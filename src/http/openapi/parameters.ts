@@ -112,7 +112,6 @@ export const ofHoldEnd = {
   }),
 };
 
-/** The parameters of a pause, or of a report of what remains of a limit. */
 export const ofKeyChange = {
   ...ofRequest,
   path: z.object({ key }),
@@ -138,7 +137,6 @@ export const ofKeyChange = {
   }),
 };
 
-/** The parameters of a correction or a renewal. */
 export const ofAmendment = {
   ...ofRelease,
   query: amendmentSchema.extend({
@@ -153,5 +151,4 @@ export const ofAmendment = {
   }),
 };
 
-/** The parameters of a request for an instance. */
 export const ofInstance = { ...ofRequest, path: z.object({ key: anyKey }) };

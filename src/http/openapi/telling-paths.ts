@@ -12,6 +12,7 @@ export const HEALTH = 'Health';
 export const DOCUMENTS = 'Documents';
 
 const OF_PAGE = [...FOR_BROWSERS, 'ETag'] as const;
+const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
 const HTML = { 'text/html': { schema: { type: 'string' } } } as const;
 const PLAIN_TEXT = { 'text/plain': { schema: { type: 'string' } } } as const;
 
@@ -36,7 +37,7 @@ export function tellingPaths(settings: DescribedSettings): ZodOpenApiPathsObject
       summary: 'The state of all keys',
       description: 'With tokens, only keys that the caller may use.',
       scope: 'debug',
-      answer: shown('The instances, as of now.', { 'application/json': { schema: listing } }),
+      answer: shown('The instances, as of now.', json(listing)),
       errors: ['STORE_UNAVAILABLE', 'LISTING_FORBIDDEN'],
     }),
     '/debug/{key}': read({
@@ -45,9 +46,10 @@ export function tellingPaths(settings: DescribedSettings): ZodOpenApiPathsObject
       summary: 'The state of one key',
       scope: 'debug',
       requestParams: ofInstance,
-      answer: shown('The instance as of now, or `Found: false`.', {
-        'application/json': { schema: z.union([instanceDetail, missingInstance]) },
-      }),
+      answer: shown(
+        'The instance as of now, or `Found: false`.',
+        json(z.union([instanceDetail, missingInstance])),
+      ),
       errors: ['STORE_UNAVAILABLE'],
     }),
     '/': read({
@@ -104,9 +106,7 @@ export function tellingPaths(settings: DescribedSettings): ZodOpenApiPathsObject
       operationId: 'openApi',
       tags: [DOCUMENTS],
       summary: 'This document',
-      answer: shown('A document of OpenAPI 3.1.', {
-        'application/json': { schema: z.looseObject({ openapi: z.string() }) },
-      }),
+      answer: shown('A document of OpenAPI 3.1.', json(z.looseObject({ openapi: z.string() }))),
     }),
     '/docs': read({
       operationId: 'page',

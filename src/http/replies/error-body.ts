@@ -75,26 +75,19 @@ const REALM = 'Bearer realm="sluice"';
 /** Answers every error with a body in JSON. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
-    cutShort(response, error as Error);
-  } else if (isBadEncoding(error)) {
+    // The client must not take part of the body for the whole.
+    response.err = error as Error;
+    logAnswer(response, ERRORS.INTERNAL_ERROR.status);
+    response.destroy();
+  } else if (error instanceof URIError && 'status' in error && error.status === 400) {
+    // Express's router could not decode a parameter.
     answerBadEncoding(request, response);
   } else {
-    sendError(request, response, toServiceError(error, response));
+    // For the log, unless the service rejected the request.
+    if (!(error instanceof ServiceError)) response.err = error as Error;
+    sendError(request, response, serviceErrorFor(error));
   }
 };
-
-/** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
-function cutShort(response: Response, fault: Error): void {
-  response.err = fault;
-  logAnswer(response, ERRORS.INTERNAL_ERROR.status);
-  response.destroy();
-}
-
-/** The error that the client gets. The log also gets the error itself, unless the service rejected the request. */
-function toServiceError(error: unknown, response: Response): ServiceError {
-  if (!(error instanceof ServiceError)) response.err = error as Error;
-  return serviceErrorFor(error);
-}
 
 function sendError(request: Request, response: Response, error: ServiceError): void {
   const { code, message } = error;
@@ -130,9 +123,4 @@ function answerBadEncoding(request: Request, response: Response): void {
   }
   const part = keyOf(request) === key && key?.includes('%') ? 'key' : 'requestId';
   sendError(request, response, serviceError('INVALID_ENCODING', { part }));
-}
-
-/** Whether Express's router could not decode a parameter. */
-function isBadEncoding(error: unknown): boolean {
-  return error instanceof URIError && 'status' in error && error.status === 400;
 }

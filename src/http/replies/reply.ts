@@ -8,9 +8,7 @@ export type Headers = readonly (string | number)[];
 
 export const CORRELATION_HEADER = 'X-Correlation-ID';
 
-/**
- * Headers of answers that a browser may show. The browser does not cache them, load anything for them, or frame them.
- */
+/** Headers of answers that a browser may show. The browser does not cache them, load anything for them, or frame them. */
 export const BROWSER_HEADERS: Headers = [
   'Cache-Control',
   'no-store',

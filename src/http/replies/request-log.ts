@@ -29,7 +29,8 @@ export function logAnswersOf(
     wrapSerializers: false,
     serializers: {
       req: (request: Request) => describeRequest(request, parameters),
-      res: describeResponse,
+      // Node does not keep the headers that `writeHead` was given.
+      res: ({ statusCode }: Response) => ({ statusCode }),
     },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
@@ -96,11 +97,6 @@ function describeRequest(request: Request, parameters: ReadonlySet<string>): obj
   };
 }
 
-/** Only the status: Node does not keep the headers that `writeHead` was given. */
-function describeResponse({ statusCode }: Response): object {
-  return { statusCode };
-}
-
 function hideSecret(value: unknown, path: readonly string[]): unknown {
   if (SECRET_HEADER.test(path.at(-1) ?? '')) return '[Redacted]';
   return typeof value === 'string' ? withoutUrlSecrets(value) : value;
@@ -165,15 +161,14 @@ function withoutRequestIds(path: string): string {
  */
 export function keyOf(request: Request): string | undefined {
   const [, resource, key] = (request.baseUrl + request.path).split('/');
-  if (resource === 'ui') return keyInQuery(request);
+  if (resource === 'ui') {
+    const asked = request.query.key;
+    return typeof asked === 'string' && asked !== '' ? asked : undefined;
+  }
   if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
   try {
     return decodeURIComponent(key);
   } catch {
     return key;
   }
-}
-
-function keyInQuery({ query }: Request): string | undefined {
-  return typeof query.key === 'string' && query.key !== '' ? query.key : undefined;
 }

@@ -10,12 +10,6 @@ export const UNSENT_BYTES = { connection: 4 * MIB, port: 64 * MIB } as const;
 /** A client that has read nothing for this many sweeps is too slow. The first one may come right after the answer. */
 const SWEEPS = 4;
 
-/** What a connection had sent at a sweep, and at how many sweeps since. */
-interface Standstill {
-  sent: string;
-  sweeps: number;
-}
-
 /**
  * Bounds the answers of a port that are not sent, since their clients do not read. Every path counts the bytes that it
  * gives to a connection which has not sent its earlier answers, and those of answers that are not small.
@@ -26,7 +20,8 @@ export class UnsentAnswers {
   readonly #of = new Map<Socket, number>();
   /** The connections whose end is awaited. */
   readonly #awaited = new WeakSet<Socket>();
-  readonly #standstills = new WeakMap<Socket, Standstill>();
+  /** What a connection had sent at a sweep, and at how many sweeps since. */
+  readonly #standstills = new WeakMap<Socket, { sent: string; sweeps: number }>();
   #onDropped: (reason: 'unread_answers' | 'slow_reader') => void = () => undefined;
 
   get bytes(): number {
@@ -49,9 +44,7 @@ export class UnsentAnswers {
       },
       stallMillis / (SWEEPS - 1),
     ).unref();
-    return () => {
-      clearInterval(timer);
-    };
+    return () => clearInterval(timer);
   }
 
   /** Counts bytes of an answer until `sent`. Drops connections if these are too many. */
@@ -59,9 +52,7 @@ export class UnsentAnswers {
     if (socket.destroyed) return;
     if (!this.#awaited.has(socket)) {
       this.#awaited.add(socket);
-      socket.once('close', () => {
-        this.#forget(socket);
-      });
+      socket.once('close', () => this.#forget(socket));
     }
     const ofConnection = (this.#of.get(socket) ?? 0) + bytes;
     this.#of.set(socket, ofConnection);

@@ -43,12 +43,19 @@ function answerMany(
     });
 }
 
+/** Sets the result of an element and calls `onDone`; or throws or calls `onFailed`, if it has none. */
+type Deal = (
+  element: unknown,
+  index: number,
+  onDone: () => void,
+  onFailed: (error: unknown) => void,
+) => void;
+
 /**
  * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one
  * element does not affect the others.
  */
 abstract class BulkCall<Parts extends BulkParts = BulkParts> {
-  /** The headers of the answer. */
   protected readonly headers: Headers = [];
   /** The results as JSON, by the indexes of the elements. */
   protected readonly results: string[] = [];
@@ -62,13 +69,7 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
     protected readonly response: Response,
   ) {}
 
-  /** Sets the result of an element and calls `onDone`; or throws or calls `onFailed`, if it has none. */
-  protected abstract deal(
-    element: unknown,
-    index: number,
-    onDone: () => void,
-    onFailed: (error: unknown) => void,
-  ): void;
+  protected abstract readonly deal: Deal;
 
   /** Whether elements begin after the client has disconnected. */
   protected abstract readonly continuesAfterDisconnect: boolean;
@@ -76,18 +77,13 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
   /** Called instead of an answer if the client has disconnected. */
   protected abstract giveBack(): void;
 
-  /** Deals with all elements, and answers. */
   async run(): Promise<void> {
     const { elements } = this;
     await inBulk(elements.length, {
       taker: this.response.locals.context,
       slices: this.parts.slices,
-      deal: (index, onDone, onFailed) => {
-        this.deal(elements[index], index, onDone, onFailed);
-      },
-      fail: (index, error) => {
-        this.#fail(index, error);
-      },
+      deal: (index, onDone, onFailed) => this.deal(elements[index], index, onDone, onFailed),
+      fail: (index, error) => this.#fail(index, error),
       mayBegin: () => this.continuesAfterDisconnect || !this.isDisconnected,
     });
     this.#logErrors();
@@ -103,7 +99,6 @@ abstract class BulkCall<Parts extends BulkParts = BulkParts> {
     return logOf(this.response.locals.context, this.parts.logger);
   }
 
-  /** Adds an error to the counts in the log. */
   protected noteError(code: ErrorCode): void {
     this.#errors[code] = (this.#errors[code] ?? 0) + 1;
   }
@@ -156,12 +151,7 @@ class CheckCall extends BulkCall<CheckParts> {
   /** What gives the approvals back, by the indexes of their elements. */
   readonly #claims: string[] = [];
 
-  protected deal(
-    element: unknown,
-    index: number,
-    onDone: () => void,
-    onFailed: (error: unknown) => void,
-  ): void {
+  protected readonly deal: Deal = (element, index, onDone, onFailed) => {
     const check = parseCheckElement(element, this.#order);
     const { context } = this.response.locals;
     this.parts.access.demandKey(check.key, context);
@@ -176,7 +166,7 @@ class CheckCall extends BulkCall<CheckParts> {
       onDone();
     };
     this.parts.decide(check, context, onDecided, onFailed);
-  }
+  };
 
   protected giveBack(): void {
     // forEach skips indexes without an approval.
@@ -233,12 +223,7 @@ class ReleaseCall extends BulkCall<ReleaseParts> {
   /** A release that the client has asked for is done, since nobody else would do it. */
   protected readonly continuesAfterDisconnect = true;
 
-  protected deal(
-    element: unknown,
-    index: number,
-    onDone: () => void,
-    onFailed: (error: unknown) => void,
-  ): void {
+  protected readonly deal: Deal = (element, index, onDone, onFailed) => {
     const { key, request_id: requestId } = parseReleaseElement(element);
     const { access, release } = this.parts;
     const { context } = this.response.locals;
@@ -248,7 +233,7 @@ class ReleaseCall extends BulkCall<ReleaseParts> {
       this.results[index] = isReleased ? RELEASED : NOT_FOUND;
       onDone();
     }, onFailed);
-  }
+  };
 
   protected giveBack(): void {
     // Released approvals stay released.

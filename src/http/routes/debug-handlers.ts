@@ -50,14 +50,10 @@ export function debugAll(
       if (!(await writePart(response, Buffer.from(separator + entries.join())))) return;
       separator = ',';
     }
-    response.end(`}${rulesPart(rules.current)}}`);
+    const { rules: inForce, digest } = rules.current;
+    const part = JSON.stringify({ Digest: digest, Count: inForce.length });
+    response.end(inForce.length === 0 ? '}}' : `},"Rules":${part}}`);
   };
-}
-
-function rulesPart({ rules, digest }: Rules['current']): string {
-  return rules.length === 0
-    ? ''
-    : `,"Rules":${JSON.stringify({ Digest: digest, Count: rules.length })}`;
 }
 
 /** `GET /debug/{key}` */

@@ -36,7 +36,6 @@ export interface HttpParts {
   readonly service: Service;
   readonly rules: Rules;
   readonly metrics: Metrics;
-  /** The name of this replica. */
   readonly replica: string;
   readonly readiness: Readiness;
   readonly settings: Settings;

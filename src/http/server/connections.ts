@@ -64,9 +64,7 @@ export async function stopAccepting(
   // request.
   server.closeIdleConnections = () => undefined;
   const closed = new Promise<boolean>((resolve) => {
-    server.close(() => {
-      resolve(true);
-    });
+    server.close(() => resolve(true));
   });
   let isClosed: boolean;
   do {
@@ -83,22 +81,16 @@ async function fullTick(): Promise<void> {
   await nextTick();
 }
 
-/** A connection between two requests, while it has read no more than this. */
-interface IdleConnection {
-  readonly socket: Socket;
-  readonly bytesRead: number;
-}
-
 /**
  * The connections between two requests: those that `closeIdleConnections` would destroy. Nothing else that is public
  * shows that a part of a request has arrived. A connection that has sent nothing yet is not idle, although Node 26 would
  * close it: its first request may be on the way.
  */
-function idleOf(server: HttpServer, connections: ReadonlySet<Socket>): IdleConnection[] {
+function idleOf(server: HttpServer, connections: ReadonlySet<Socket>) {
   // Those that wait for their turn may be many.
-  const candidates = [...connections].filter((socket) => {
-    return firstPendingResponse(socket)?.writableEnded !== false;
-  });
+  const candidates = [...connections].filter(
+    (socket) => firstPendingResponse(socket)?.writableEnded !== false,
+  );
   const idle = new Set<Socket>();
   for (const socket of candidates) {
     socket.destroy = () => {

@@ -14,7 +14,6 @@ interface JudgedRequestsOptions extends Pick<ConnectionBounds, 'onDropped'> {
   readonly needTokens: boolean;
 }
 
-/** Counts each request that arrives. */
 export function countRequests(
   serve: RequestListener,
   connections: UntrustedConnections,
@@ -34,10 +33,10 @@ export function judgeRequests(
   connections: UntrustedConnections,
   { needTokens, onDropped }: JudgedRequestsOptions,
 ): RequestListener {
-  const isAccepted = needTokens ? hasCaller : isNoRejection;
   const judge = (connection: JudgedConnection, response: ServerResponse): void => {
-    if (isAccepted(response)) connections.accept(connection);
-    else if (isRejection(response)) connections.reject(connection);
+    const isRejected = isRejection(response);
+    if (needTokens ? hasCaller(response) : !isRejected) connections.accept(connection);
+    else if (isRejected) connections.reject(connection);
   };
   const ending = new WeakSet<JudgedConnection>();
   return (request, response) => {
@@ -54,9 +53,7 @@ export function judgeRequests(
     if (response.writableEnded || (needTokens && hasCaller(response))) {
       judge(connection, response);
     } else if (!connection.isTrusted) {
-      response.once('finish', () => {
-        judge(connection, response);
-      });
+      response.once('finish', () => judge(connection, response));
     }
   };
 }
@@ -73,10 +70,6 @@ function dropUnparsed(socket: Socket): void {
 /** Whether a request was answered with a 4xx other than a denial. */
 function isRejection({ statusCode }: ServerResponse): boolean {
   return statusCode >= 400 && statusCode < 500 && statusCode !== 429;
-}
-
-function isNoRejection(response: ServerResponse): boolean {
-  return !isRejection(response);
 }
 
 /** Whether a request had a token that is accepted. */

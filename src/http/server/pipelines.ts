@@ -62,9 +62,7 @@ class Pipeline {
     private readonly socket: Socket,
     private readonly port: Port,
   ) {
-    socket.once('close', () => {
-      this.#dropDeferred();
-    });
+    socket.once('close', () => this.#dropDeferred());
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {

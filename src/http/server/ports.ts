@@ -17,10 +17,7 @@ export interface Ports extends Omit<KeptAliveServer, 'cutConnections'> {
   cutConnections(): Promise<void>;
 }
 
-/**
- * Serves on the ports that the settings name.
- * @throws SettingsError if the port or the host can't be used
- */
+/** Serves on the ports that the settings name. @throws SettingsError if the port or the host can't be used */
 export async function openPorts(
   parts: HttpParts,
   keyPair: WatchedFiles<KeyPair> | undefined,

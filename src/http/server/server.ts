@@ -56,7 +56,7 @@ export interface ListenOptions extends ListeningOptions {
   readonly timeouts?: Timeouts;
 }
 
-type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
+type Options = ServerOptions<typeof IncomingMessage, typeof ServerResponse<IncomingMessage>>;
 
 /** Passes checks without parameters to their own handler, and every other request to Express. */
 export function requestListener({ app, answerUnrouted }: HttpApp): RequestListener {
@@ -66,10 +66,7 @@ export function requestListener({ app, answerUnrouted }: HttpApp): RequestListen
   };
 }
 
-/**
- * Serves `httpApp` on a port.
- * @throws SettingsError if the port or the host can't be used
- */
+/** Serves `httpApp` on a port. @throws SettingsError if the port or the host can't be used */
 export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
   const { keyPair, onUnreadable, bounds, needTokens = false, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
@@ -91,9 +88,7 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const connections = connectionsOf(server, event);
   const untrusted = new UntrustedConnections();
   server.on(event, (socket: Socket) => void untrusted.begin(socket));
-  server.on('clientError', (_error, socket) => {
-    untrusted.take(untrusted.of(socket));
-  });
+  server.on('clientError', (_error, socket) => untrusted.take(untrusted.of(socket)));
   answerUnreadable(server, (socket) => untrusted.isStopped(socket), onUnreadable);
   const stopWatch = httpApp.unsent.watch(connections, timeouts.requestMillis, bounds.onDropped);
   server.once('close', stopWatch);
@@ -121,16 +116,8 @@ function createHttpsServer(
   handshakeTimeout: number,
 ): Server {
   const server = createTlsServer({ ...options, ...secureWith(keyPair.current), handshakeTimeout });
-  keyPair.onReload((pair) => {
-    server.setSecureContext(secureWith(pair));
-  });
+  keyPair.onReload((pair) => server.setSecureContext(secureWith(pair)));
   return server;
-}
-
-/** The classes of the requests and responses that `http.createServer` makes. */
-interface MessageClasses {
-  readonly IncomingMessage: typeof IncomingMessage;
-  readonly ServerResponse: typeof ServerResponse<IncomingMessage>;
 }
 
 /**
@@ -140,7 +127,7 @@ interface MessageClasses {
  * for all uses of the object. A message that was made with that prototype stays fast, since the call changes nothing: a
  * check takes a third of the time.
  */
-export function messageClassesFor(app: Express): MessageClasses {
+export function messageClassesFor(app: Express) {
   class ExpressRequest extends IncomingMessage {}
   class ExpressResponse extends ServerResponse {}
   Object.setPrototypeOf(ExpressRequest.prototype, app.request);
@@ -163,15 +150,12 @@ function endAtUpgrades(serve: RequestListener): RequestListener {
       request.resume();
       return;
     }
-    if (request.headers.upgrade !== undefined && isUpgrade(request)) {
+    // Without this connection option the header is not for this connection, and the parser ignores it.
+    const { upgrade, connection = '' } = request.headers;
+    if (upgrade !== undefined && /\bupgrade\b/i.test(connection)) {
       ending.add(request.socket);
       response.shouldKeepAlive = false;
     }
     serve(request, response);
   };
-}
-
-/** Without this connection option the header is not for this connection, and the parser ignores it. */
-function isUpgrade({ headers: { connection = '' } }: IncomingMessage): boolean {
-  return /\bupgrade\b/i.test(connection);
 }

@@ -27,7 +27,6 @@ export function kindOf({ value }: Pick<NamedEntry, 'value'>): Kind {
   return value.includes(WILDCARD) ? 'wildcard' : 'exact';
 }
 
-/** The patterns of the keys of a domain's descriptors. */
 export class DescriptorPattern {
   private constructor(
     private readonly domain: string,
@@ -78,9 +77,7 @@ export class DescriptorPattern {
   }
 }
 
-/**
- * @param isLimit whether it also matches a value that may have the texts between wildcards in its middle, which is cut
- */
+/** @param isLimit whether it also matches a value that may have the texts between wildcards in its middle, which is cut */
 function expressionOf(value: string, isLimit: boolean): string {
   if (value === '') return ANY_VALUE;
   const [first = '', ...others] = value.split(WILDCARD).map((part) => quoted(encoded(part)));

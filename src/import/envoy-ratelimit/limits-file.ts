@@ -173,7 +173,6 @@ const FIELDS = {
   metadata: z.unknown().optional(),
 };
 
-/** A descriptor as the file has it. */
 export interface ConfiguredDescriptor extends Readonly<z.infer<z.ZodObject<typeof FIELDS>>> {
   readonly descriptors?: readonly ConfiguredDescriptor[] | null | undefined;
 }
@@ -194,7 +193,6 @@ const root = strictObject(
   'must be an object with domain and descriptors',
 );
 
-/** A descriptor, and where it is. */
 export interface LocatedDescriptor extends ConfiguredDescriptor {
   /** '' without one. */
   readonly value: string;
@@ -202,7 +200,6 @@ export interface LocatedDescriptor extends ConfiguredDescriptor {
   readonly children: readonly LocatedDescriptor[];
 }
 
-/** Where a descriptor is in its file. */
 export interface Location {
   readonly file: string;
   readonly line: number;
@@ -218,7 +215,6 @@ export interface Warning {
   readonly problem: string;
 }
 
-/** The limits of a domain in a document of a file. */
 export interface DomainLimits {
   readonly domain: string;
   readonly descriptors: readonly LocatedDescriptor[];
@@ -231,10 +227,7 @@ export interface LimitsFile {
   readonly errors: readonly RulesError[];
 }
 
-/**
- * Reads a configuration of github.com/envoyproxy/ratelimit.
- * @param file names the text in errors
- */
+/** Reads a configuration of github.com/envoyproxy/ratelimit. @param file names the text in errors */
 export function parseLimitsFile(yaml: string, file: string): LimitsFile {
   const lineCounter = new LineCounter();
   const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };

@@ -10,11 +10,6 @@ import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
 
-export interface Imported {
-  readonly rules: readonly ImportedRule[];
-  readonly warnings: readonly Warning[];
-}
-
 /** What is not limited approves a number that nobody reaches. Its window is short, so that approvals take little memory. */
 const UNLIMITED = {
   name: 'unlimited',
@@ -24,13 +19,6 @@ const UNLIMITED = {
 const NAME_LENGTH = 64;
 const NOT_IN_NAMES = /[^\w.:/-]/g;
 
-/** What the rules before those of a descriptor may have set for its keys. */
-interface Before {
-  /** Whether a descriptor with the same entry, named less exactly, has a limit, or one below it has. */
-  hasOwn: boolean;
-  hasDeeper: boolean;
-}
-
 /**
  * The rules that limit what the files limit. A later rule wins, so that rules go from the least exact descriptor to the most exact.
  * Envoy's service looks no further once it has found a descriptor for an entry: so one that is named more exactly hides what
@@ -38,7 +26,7 @@ interface Before {
  * @throws RulesErrors for what the files have, for two descriptors with the same entries, and for one whose expression would be too
  *   long
  */
-export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
+export function rulesOfLimits(files: readonly LimitsFile[]) {
   const rules: ImportedRule[] = [];
   const domains = files.flatMap((file) => file.domains);
   const warnings = files.flatMap((file) => file.warnings);
@@ -56,7 +44,8 @@ export function rulesOfLimits(files: readonly LimitsFile[]): Imported {
     one: LocatedDescriptor,
     parent: DescriptorPattern,
     parentName: string,
-    before: Before,
+    // Whether a descriptor with the same entry, named less exactly, has a limit, or one below it has.
+    before: { readonly hasOwn: boolean; readonly hasDeeper: boolean },
   ): void => {
     const { key, value } = one;
     const pattern = parent.with({ key, value });
@@ -108,7 +97,7 @@ function limitOf(
   { unit, requests_per_unit: requests, name }: NonNullable<LocatedDescriptor['rate_limit']>,
   path: string,
 ): Omit<ImportedRule, 'key_pattern'> {
-  const named = { name: nameOf(name ?? path) };
+  const named = { name: (name ?? path).replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH) };
   if (!unit) return { ...UNLIMITED, ...named };
   return {
     ...named,
@@ -116,10 +105,6 @@ function limitOf(
     // Only its days are those of a calendar: its weeks begin on Thursdays, and its months have 30 days.
     ...(unit === 'DAY' ? { calendar: 'day' } : { window_millis: UNIT_MILLIS[unit] }),
   };
-}
-
-function nameOf(text: string): string {
-  return text.replace(NOT_IN_NAMES, '-').slice(0, NAME_LENGTH);
 }
 
 function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {
@@ -165,7 +150,6 @@ const WITHOUT_COUNTERPART: readonly (readonly [
   ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
 ];
 
-/** @param pattern of its keys */
 function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): Warning[] {
   const { at, key, rate_limit: limit } = descriptor;
   const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(

@@ -10,9 +10,6 @@ import type { Caller, RequestContext, Scope } from '../request-context.js';
 import type { Access } from './access.js';
 import type { Tokens } from './tokens.js';
 
-/** @returns undefined for an unknown token */
-type OwnerOf = (token: string) => Caller | undefined;
-
 /**
  * Access for requests with a token of the right scope, for the right key: RFC 6750.
  * @param tokens read again for each request
@@ -39,7 +36,11 @@ export function bearerAccess(
     throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
-  const enter = (scope: Scope, context: RequestContext, ownerOf: OwnerOf): void => {
+  const enter = (
+    scope: Scope,
+    context: RequestContext,
+    ownerOf: (token: string) => Caller | undefined,
+  ): void => {
     const token = tokenOf(context);
     if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
     const caller = ownerOf(token);
@@ -49,12 +50,8 @@ export function bearerAccess(
   };
 
   return {
-    enter: (scope, context) => {
-      enter(scope, context, (token) => tokens.current.callerOf(token));
-    },
-    enterMetrics: (context) => {
-      enter('debug', context, (token) => tokens.current.readerOf(token));
-    },
+    enter: (scope, context) => enter(scope, context, (token) => tokens.current.callerOf(token)),
+    enterMetrics: (context) => enter('debug', context, (token) => tokens.current.readerOf(token)),
     demand,
     has,
     demandKey: (key, { caller }) => {
@@ -90,9 +87,7 @@ function tokenOf({ headers }: RequestContext): string | undefined {
 /** Why a request is rejected for its token. */
 type RejectionReason = 'token_required' | 'token_unknown' | 'scope_missing' | 'key_not_allowed';
 
-/**
- * Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason.
- */
+/** Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason. */
 export class TokenRejections {
   /** Since the start, by reason. */
   readonly counts: Record<RejectionReason, number> = {
@@ -104,9 +99,9 @@ export class TokenRejections {
   readonly #log: FrequentLog<RejectionReason>;
 
   constructor(clock: Clock, logger: Logger) {
-    this.#log = new FrequentLog(clock, (rejected) => {
-      logger.warn({ rejected }, 'requests rejected for their tokens');
-    });
+    this.#log = new FrequentLog(clock, (rejected) =>
+      logger.warn({ rejected }, 'requests rejected for their tokens'),
+    );
   }
 
   record(reason: RejectionReason): void {

@@ -21,7 +21,9 @@ export class BodyBudget {
     let taken = 0;
     return {
       take: (bytes) => {
-        this.#demand(caller, bytes);
+        if (this.#taken + bytes > BODY_BYTES.all || this.#of(caller) + bytes > BODY_BYTES.caller) {
+          throw serviceError('NO_ROOM_FOR_BODY', {});
+        }
         taken += bytes;
         this.#add(caller, bytes);
       },
@@ -30,12 +32,6 @@ export class BodyBudget {
         taken = 0;
       },
     };
-  }
-
-  #demand(caller: string, bytes: number): void {
-    if (this.#taken + bytes > BODY_BYTES.all || this.#of(caller) + bytes > BODY_BYTES.caller) {
-      throw serviceError('NO_ROOM_FOR_BODY', {});
-    }
   }
 
   #of(caller: string): number {

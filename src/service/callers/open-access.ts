@@ -15,18 +15,8 @@ export function isLoopback(host: string): boolean {
   return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-type OpenSettings = Pick<
-  Settings,
-  | 'HOST'
-  | 'AUTH_TOKENS_FILE'
-  | 'DEBUG_ENDPOINTS'
-  | 'REQUESTS_CAN_SET_RATE'
-  | 'REQUESTS_CAN_MOD_QUEUE'
-  | 'REQUESTS_CAN_SET_WINDOW'
->;
-
 /** Warns if other machines can reach the service, and it has no tokens. */
-export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
+export function warnOfOpenAccess(settings: Settings, logger: Logger): void {
   const { HOST: host, AUTH_TOKENS_FILE: file } = settings;
   if (file !== undefined || isLoopback(host)) return;
   const canOverride =

@@ -22,11 +22,6 @@ export class Tokens {
   /** The callers that may read the metrics, by their tokens' hashes. */
   #readers: ReadonlyMap<string, Caller> = this.#callers;
 
-  /** @throws Error whose message says what is wrong and where, and shows no token */
-  static parse(text: string): Tokens {
-    return new Tokens(parseTokenList(text));
-  }
-
   constructor(entries: readonly TokenEntry[]) {
     this.names = entries.map(({ name }) => name);
     const rights = new KeyRights(
@@ -234,7 +229,7 @@ export function watchTokenFile(
 
 function parse(path: string, text: string): Tokens {
   try {
-    return Tokens.parse(text);
+    return new Tokens(parseTokenList(text));
   } catch (error) {
     const got = `${JSON.stringify(path)} (${(error as Error).message})`;
     throw new SettingsError(VARIABLE, got, 'a JSON list of tokens');

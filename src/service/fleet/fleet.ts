@@ -4,7 +4,6 @@ import { type Clock, systemClock } from '../../common/clock.js';
 import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import { DENIAL_REASONS } from '../../limiter/limiter.js';
-import type { DecisionTotals } from '../../metrics/metrics.js';
 import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
 import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
@@ -55,7 +54,6 @@ export interface FleetView {
 }
 
 interface FleetParts {
-  /** The report of this replica. */
   readonly report: () => Promise<ReplicaReport>;
   readonly watchedKeys: WatchedKeys;
   /** Joins the reports of all replicas. Undefined if there is no other replica. */
@@ -94,9 +92,7 @@ export class Fleet {
     this.#clock = clock;
     const others = open?.({
       report: async () => writeReport(await report()),
-      watch: (key) => {
-        watchedKeys.watch(key);
-      },
+      watch: (key) => watchedKeys.watch(key),
       share: (key, write) => watchedKeys.share(key, write),
     });
     this.#others = others;
@@ -199,16 +195,16 @@ function deniedTogether(
   for (const [denied, ageMillis] of reports) {
     if (ageMillis > OLDEST_MILLIS) continue;
     for (const reported of denied) {
-      const one = aged(reported, ageMillis);
+      const one = {
+        ...reported,
+        sinceMillis: reported.sinceMillis + ageMillis,
+        lastMillis: reported.lastMillis + ageMillis,
+      };
       const before = byKey.get(one.key);
       byKey.set(one.key, before ? added(before, one) : one);
     }
   }
   return [...byKey.values()];
-}
-
-function aged(run: DeniedKey, millis: number): DeniedKey {
-  return { ...run, sinceMillis: run.sinceMillis + millis, lastMillis: run.lastMillis + millis };
 }
 
 function added(a: DeniedKey, b: DeniedKey): DeniedKey {
@@ -223,21 +219,6 @@ function added(a: DeniedKey, b: DeniedKey): DeniedKey {
     byReason,
     sinceMillis: Math.max(a.sinceMillis, b.sinceMillis),
   };
-}
-
-/** What a replica tells the others for the dashboard. */
-export interface ReplicaReport {
-  readonly replica: string;
-  /** Since its start. It orders its reports, and gives the time between two of them. */
-  readonly uptimeMillis: number;
-  /** Since its start. */
-  readonly decisions: DecisionTotals;
-  /** Requests that wait there. */
-  readonly waiting: number;
-  /** The digest of its rules. */
-  readonly rules: string;
-  /** The keys that it denies now. */
-  readonly denied: readonly DeniedKey[];
 }
 
 /** The most denied keys of a report, those with the highest rates. */
@@ -261,9 +242,11 @@ const deniedSchema: z.ZodType<DeniedKey> = z.object({
   lastMillis: number,
 });
 
-const reportSchema: z.ZodType<ReplicaReport> = z.object({
+const reportSchema = z.object({
   replica: z.string(),
+  /** Since its start. It orders its reports, and gives the time between two of them. */
   uptimeMillis: number,
+  /** Since its start. */
   decisions: z.object({
     approved: number,
     denied: number,
@@ -271,10 +254,16 @@ const reportSchema: z.ZodType<ReplicaReport> = z.object({
     withdrawn: number,
     failed: number,
   }),
+  /** Requests that wait there. */
   waiting: number,
+  /** The digest of its rules. */
   rules: z.string(),
+  /** The keys that it denies now. */
   denied: z.array(deniedSchema),
 });
+
+/** What a replica tells the others for the dashboard. */
+export type ReplicaReport = Readonly<z.infer<typeof reportSchema>>;
 
 export function writeReport(report: ReplicaReport): string {
   const byRate = report.denied.toSorted((a, b) => b.perSecond - a.perSecond);

@@ -60,7 +60,12 @@ export class SharedHistories {
   }
 
   #knownOf(key: string): Known {
-    const known = this.#known.get(key) ?? unknown();
+    const known: Known = this.#known.get(key) ?? {
+      minutes: new Map(),
+      last: undefined,
+      isSettled: false,
+      turn: 0,
+    };
     this.#known.delete(key);
     this.#known.set(key, known);
     const [oldest] = this.#known.keys();
@@ -91,8 +96,4 @@ export class SharedHistories {
     known.isSettled = lasts.size > 0;
     if (known.isSettled) known.last = Math.min(...lasts.values());
   }
-}
-
-function unknown(): Known {
-  return { minutes: new Map(), last: undefined, isSettled: false, turn: 0 };
 }

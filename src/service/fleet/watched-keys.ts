@@ -42,7 +42,6 @@ export class WatchedKeys {
 
   constructor(private readonly parts: WatchedKeysParts) {}
 
-  /** Somebody looks at a key. */
   watch(key: string): void {
     const now = this.parts.clock.now();
     const watched = this.#watched.get(key);
@@ -92,7 +91,6 @@ export class WatchedKeys {
     }
   }
 
-  /** Counts no longer. */
   close(): void {
     this.#watched.clear();
     this.#cancelTimer?.();

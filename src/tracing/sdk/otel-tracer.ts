@@ -13,7 +13,7 @@ import {
 } from '@opentelemetry/api';
 
 import { type Decision, isVerdict } from '../../limiter/limiter.js';
-import type { CallLoad, StoreObserver } from '../../redis/shared/store-observer.js';
+import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { parseTraceparent, type TraceIds, traceIds } from '../trace-context.js';
 import type {
@@ -219,7 +219,7 @@ export function observeCalls(observer: StoreObserver, spans: OtelSpans): StoreOb
     called: (script, seconds, outcome, load) => {
       observer.called(script, seconds, outcome, load);
       const { operation = '' } = load;
-      const carried = carriedBy(load);
+      const carried = (load.traces ?? []).filter((request) => request instanceof RequestSpan);
       if (carried.length === 0 && CARRIERS.has(script)) return;
       const endedAt = performance.now();
       const [first] = carried;
@@ -249,8 +249,4 @@ export function observeCalls(observer: StoreObserver, spans: OtelSpans): StoreOb
       span.end(endedAt);
     },
   };
-}
-
-function carriedBy({ traces = [] }: CallLoad): RequestSpan[] {
-  return traces.filter((request) => request instanceof RequestSpan);
 }

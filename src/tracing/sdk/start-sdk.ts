@@ -25,7 +25,6 @@ import { observeCalls, otelTracer } from './otel-tracer.js';
 /** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
 
-/** Starts tracing as the settings say. */
 export async function startSdk(settings: TraceSettings, parts: TracingParts): Promise<Tracing> {
   const { logger } = parts;
   const notices = logNotices(parts);
@@ -144,12 +143,10 @@ class LoggedExporter implements SpanExporter {
 function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
   close(): void;
 } {
-  const log = new FrequentLog<string>(clock, (notices) => {
-    logger.warn({ notices }, 'OpenTelemetry');
-  });
-  const note = (...words: unknown[]): void => {
-    log.note(words.map(String).join(' '));
-  };
+  const log = new FrequentLog<string>(clock, (notices) =>
+    logger.warn({ notices }, 'OpenTelemetry'),
+  );
+  const note = (...words: unknown[]): void => log.note(words.map(String).join(' '));
   const ignore = (): void => undefined;
   diag.setLogger(
     { error: note, warn: note, info: ignore, debug: ignore, verbose: ignore },

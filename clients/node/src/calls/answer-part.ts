@@ -1,5 +1,14 @@
 import { SluiceUnavailableError } from '../errors.js';
 
+/** @returns undefined for a text that is no JSON */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * A value in the body of an answer. Something other than Sluice may have answered, so that the value may be of any kind:
  * each reading throws a SluiceUnavailableError that names the value if it is not what it must be.

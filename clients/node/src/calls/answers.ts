@@ -1,9 +1,12 @@
 import type { CheckResult, KnownErrorCode, ReleaseResult, UncountedErrorCode } from '../api.js';
 import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
-import { AnswerPart } from './answer-part.js';
+import { AnswerPart, parsed } from './answer-part.js';
 import type { Answer } from './exchange.js';
 import { quotaOf, wholeNumber } from './quota.js';
+
+// Each function throws a SluiceError if an answer, or a result of a bulk request, says that the request was rejected or has
+// failed, or is not from Sluice.
 
 const COUNTED_NOTHING: Readonly<Record<UncountedErrorCode, true>> = {
   STORE_FULL: true,
@@ -23,7 +26,6 @@ interface ErrorAnswer {
   readonly retryAfter?: number | undefined;
 }
 
-/** @throws SluiceError if the check was not decided */
 export function decisionOf(result: CheckResult): Decision {
   if (result.status === 200) {
     const { request_id: requestId, shadow, outagePolicy } = result;
@@ -39,20 +41,14 @@ export function decisionOf(result: CheckResult): Decision {
   throw errorOf(result);
 }
 
-/**
- * @returns false if the approval no longer exists
- * @throws SluiceError if the release was rejected, or failed
- */
+/** @returns false if the approval no longer exists */
 export function isReleased(result: ReleaseResult): boolean {
   if (result.status === 200) return true;
   if (result.status === 404) return false;
   throw errorOf(result);
 }
 
-/**
- * Whether there was the approval that a single request is about.
- * @throws SluiceError for an error
- */
+/** Whether there was the approval that a single request is about. */
 export function isFound(answer: Answer): boolean {
   if (answer.status === 200) return true;
   const error = errorAnswerOf(answer);
@@ -60,7 +56,7 @@ export function isFound(answer: Answer): boolean {
   throw errorOf(error);
 }
 
-/** What a request is now; undefined if there is no such request. @throws SluiceError for an error */
+/** @returns undefined if there is no such request */
 export function statusIn(answer: Answer): RequestStatus | undefined {
   if (!isFound(answer)) return undefined;
   const body = bodyOf(answer);
@@ -74,27 +70,22 @@ function placeIn(body: AnswerPart): WaitProgress {
   return { position: body.field('position').number, waitMillis: body.field('waitMillis').number };
 }
 
-/** @throws SluiceError for an error */
 export function demandSuccess(answer: Answer): void {
   if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
 }
 
-/** The decision on a check that was sent alone. @throws SluiceError if it was not decided */
+/** The decision on a check that was sent alone. */
 export function decisionIn(answer: Answer): Decision {
   const decision = decisionOf(resultOf(answer));
   const quota = quotaOf(answer);
   return quota === undefined ? decision : { ...decision, quota };
 }
 
-/**
- * The decision on a check that was sent alone, or its place if it still waits.
- * @throws SluiceError if it has neither
- */
+/** The same, or its place if it still waits. */
 export function turnIn(answer: Answer): Decision | WaitProgress {
   return answer.status === 202 ? placeIn(bodyOf(answer)) : decisionIn(answer);
 }
 
-/** What a check would get. @throws SluiceError if that is unknown */
 export function peekIn(answer: Answer): Peek {
   const quota = quotaOf(answer);
   const more = quota === undefined ? {} : { quota };
@@ -105,7 +96,7 @@ export function peekIn(answer: Answer): Peek {
   return { allowed: false, waitMillis, ...(limit === undefined ? {} : { limit }), ...more };
 }
 
-/** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */
+/** The answer to a single request, in the form of a bulk request's result. */
 function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
@@ -118,18 +109,15 @@ function resultOf(answer: Answer): CheckResult {
   return { status: 200, request_id: id, shadow, outagePolicy } as CheckResult;
 }
 
-/** The results of a bulk request, in the order of its elements. @throws SluiceError for any other answer */
+/** The results of a bulk request, in the order of its elements. */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
   demandSuccess(answer);
-  const results = parsed(answer);
-  if (!Array.isArray(results) || results.length !== count || !results.every(hasStatus)) {
-    throw notFromSluice(answer);
-  }
-  return results;
-}
-
-function hasStatus(result: unknown): boolean {
-  return typeof (result as { readonly status?: unknown } | null)?.status === 'number';
+  const results = parsed(answer.text);
+  const isResult = (result: { readonly status?: unknown } | null): boolean =>
+    typeof result?.status === 'number';
+  if (Array.isArray(results) && results.length === count && results.every(isResult)) return results;
+  const message = 'not an answer from Sluice: the body must have a result for each element';
+  throw new SluiceUnavailableError(message, { status: answer.status, mayHaveCounted: true });
 }
 
 function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
@@ -139,8 +127,8 @@ function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAn
 }
 
 function errorAnswerOf(answer: Answer): ErrorAnswer {
-  const { status, headers } = answer;
-  const body = parsed(answer) as
+  const { status, headers, text } = answer;
+  const body = parsed(text) as
     { readonly error?: unknown; readonly code?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
   return {
@@ -151,25 +139,11 @@ function errorAnswerOf(answer: Answer): ErrorAnswer {
   };
 }
 
-/** The limit that a denial names, if it names one. */
-function limitIn(answer: Answer): string | undefined {
-  const body = parsed(answer) as { readonly limit?: unknown } | null | undefined;
+function limitIn({ text }: Answer): string | undefined {
+  const body = parsed(text) as { readonly limit?: unknown } | null | undefined;
   return typeof body?.limit === 'string' ? body.limit : undefined;
 }
 
-function bodyOf(answer: Answer): AnswerPart {
-  return new AnswerPart(parsed(answer), answer.status);
-}
-
-function parsed({ text }: Answer): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-function notFromSluice({ status }: Answer): SluiceError {
-  const message = 'not an answer from Sluice: the body must have a result for each element';
-  return new SluiceUnavailableError(message, { status, mayHaveCounted: true });
+function bodyOf({ text, status }: Answer): AnswerPart {
+  return new AnswerPart(parsed(text), status);
 }

@@ -5,7 +5,6 @@ import { urlToHttpOptions } from 'node:url';
 
 import { SluiceUnavailableError } from '../errors.js';
 
-/** A request to Sluice. */
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the base address, with the query. */
@@ -31,9 +30,7 @@ export interface Answer {
 /** Sends one request, on a connection that it does not share meanwhile. @throws SluiceUnavailableError if it is lost */
 export type Exchange = (call: Call) => Promise<Answer>;
 
-/**
- * Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections.
- */
+/** Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections. */
 const IDLE_MILLIS = 60_000;
 /**
  * After this silence, TCP asks whether the other side is still there: a wait is silent until its turn, and a NAT may forget
@@ -77,12 +74,11 @@ export function exchangeByHttp(base: URL): Exchange {
       request.on('socket', (socket) => {
         isConnected = !socket.connecting;
         if (isConnected) return;
-        const timer = setTimeout(() => {
-          request.destroy(new Error(`no connection within ${CONNECT_MILLIS} ms`));
-        }, CONNECT_MILLIS);
-        socket.once('close', () => {
-          clearTimeout(timer);
-        });
+        const timer = setTimeout(
+          () => request.destroy(new Error(`no connection within ${CONNECT_MILLIS} ms`)),
+          CONNECT_MILLIS,
+        );
+        socket.once('close', () => clearTimeout(timer));
         socket.once(isSecure ? 'secureConnect' : 'connect', () => {
           clearTimeout(timer);
           isConnected = true;
@@ -100,9 +96,7 @@ export function exchangeByHttp(base: URL): Exchange {
         }
         socket.end();
         const timer = setTimeout(() => request.destroy(), LATE_MILLIS);
-        socket.once('close', () => {
-          clearTimeout(timer);
-        });
+        socket.once('close', () => clearTimeout(timer));
       };
       if (signal.aborted) leave();
       else signal.addEventListener('abort', leave, { once: true });

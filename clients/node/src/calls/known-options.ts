@@ -80,7 +80,6 @@ export function unknownOption(
   return new TypeError(`unknown option ${unknown}; did you mean ${nearest(unknown, names)}?`);
 }
 
-/** @throws TypeError as `unknownOption` returns it */
 export function demandKnown(options: object, names: Readonly<Record<string, true>>): void {
   const error = unknownOption(options, names);
   if (error) throw error;

@@ -103,7 +103,6 @@ export class PendingRequest<Element, Result, Value> {
   readonly timeoutMillis: number;
   /** Whether it is sent. Before that, nothing was counted. */
   isSent = false;
-  /** Called when the caller is gone. */
   onGone: (() => void) | undefined;
   readonly #startedAt = performance.now();
   #resolve!: (value: Value) => void;
@@ -132,11 +131,7 @@ export class PendingRequest<Element, Result, Value> {
       this.leave(signal.reason);
       return;
     }
-    if (signal) {
-      this.#endListening = onAbort(signal, () => {
-        this.leave(signal.reason);
-      });
-    }
+    if (signal) this.#endListening = onAbort(signal, () => this.leave(signal.reason));
     this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
     this.#send();
   }
@@ -182,12 +177,9 @@ export class PendingRequest<Element, Result, Value> {
     }
     this.isSent = false;
     if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
-    this.#pause = setTimeout(() => {
-      this.#send();
-    }, millis);
+    this.#pause = setTimeout(() => this.#send(), millis);
   }
 
-  /** Its caller waits no longer. */
   leave(reason: unknown): void {
     this.#end();
     this.#reject(reason);

@@ -39,9 +39,7 @@ export class Permit {
     const { signal } = this.#work;
     if (callers) {
       callers.throwIfAborted();
-      this.#endListening = onAbort(callers, () => {
-        this.#work.abort(callers.reason);
-      });
+      this.#endListening = onAbort(callers, () => this.#work.abort(callers.reason));
     }
     if (hold) void this.#keep(hold, await this.#heldSince(hold, askedAt));
     signal.throwIfAborted();
@@ -133,7 +131,6 @@ async function renewBefore(
   }
 }
 
-/** How long after a renewal the next one is due. */
 function renewalMillis({ holdMillis }: Pick<Hold, 'holdMillis'>): number {
   return holdMillis / RENEWALS_PER_HOLD;
 }
@@ -171,22 +168,19 @@ interface Held {
 
 /** Names the holder of approvals that are held. */
 export class Holder {
-  readonly #name: string | undefined;
-
   /**
    * @param name by default host and process; `false` for none
    * @throws RangeError if it is empty or too long
    */
-  constructor(name: string | false = hostAndProcess()) {
+  constructor(private readonly name: string | false = hostAndProcess()) {
     const wrong = name === false ? undefined : notShort('holder', name);
     if (wrong) throw wrong;
-    this.#name = name === false ? undefined : name;
   }
 
   /** A check with its holder, if the approval is to be held. */
   named<Element extends Held>(element: Element): Element {
-    if (this.#name === undefined || element.holdMillis === undefined) return element;
-    return { ...element, holder: this.#name };
+    if (this.name === false || element.holdMillis === undefined) return element;
+    return { ...element, holder: this.name };
   }
 }
 

@@ -17,7 +17,6 @@ export function structuredItems(header: string): (readonly [text: string, Parame
   ]);
 }
 
-/** Reads a whole number of 0 or more. */
 export function wholeNumber(text: unknown): number | undefined {
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }

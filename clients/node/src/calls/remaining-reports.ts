@@ -39,9 +39,8 @@ export class RemainingReports {
     private readonly client: Reporter,
     private readonly limits: ReportedLimits,
     private readonly now: () => number = () => performance.now(),
-    private readonly later: (work: () => void, millis: number) => void = (work, millis) => {
-      setTimeout(work, millis).unref();
-    },
+    private readonly later: (work: () => void, millis: number) => void = (work, millis) =>
+      setTimeout(work, millis).unref(),
   ) {}
 
   /**

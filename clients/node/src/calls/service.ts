@@ -15,7 +15,6 @@ import { onAbort, setTimer } from './pending-request.js';
 
 const SUCH_AS = 'such as http://localhost:8080';
 
-/** A check that waits. */
 export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
@@ -51,7 +50,6 @@ export class Service {
     );
   }
 
-  /** How many addresses it has. */
   get addresses(): number {
     return this.#exchanges.length;
   }
@@ -97,9 +95,7 @@ export class Service {
     signal: AbortSignal,
   ): Promise<Answer> {
     const connection = new AbortController();
-    const close = (): void => {
-      connection.abort();
-    };
+    const close = (): void => connection.abort();
     const endListening = onAbort(signal, close);
     const address = this.#current;
     const outOfTime = (): void => {
@@ -140,9 +136,7 @@ export class Service {
         timer = setTimer(abort, LATE_MILLIS, connection);
       };
       let timer = setTimer(outOfTime, timeoutMillis, undefined);
-      void answer.then(resolve, reject).finally(() => {
-        clearTimeout(timer);
-      });
+      void answer.then(resolve, reject).finally(() => clearTimeout(timer));
     });
   }
 
@@ -184,7 +178,6 @@ export function isAddress(value: unknown): value is string | URL {
   return typeof value === 'string' || value instanceof URL;
 }
 
-/** @throws TypeError for an invalid address */
 function baseOf(address: string | URL): URL {
   const base = isAddress(address) && URL.canParse(String(address)) ? new URL(address) : undefined;
   // `localhost:8080` is an address as well, whose protocol is `localhost`.
@@ -194,7 +187,6 @@ function baseOf(address: string | URL): URL {
 
 type Parameters = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The path of a single request, with the parameters that are given. */
 function pathOf(names: readonly string[], parameters: Parameters): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

@@ -1,10 +1,8 @@
 import type { ReportedLimits } from '../options.js';
 import { structuredItems } from './quota.js';
 
-/** What a vendor counts. */
 export type VendorUnit = keyof ReportedLimits;
 
-/** What a vendor says about one of its limits. */
 export interface VendorRemaining {
   readonly unit: VendorUnit;
   readonly remaining: number;

@@ -33,9 +33,7 @@ export class Waits {
   constructor(private readonly parts: WaitsParts) {
     this.#handling = {
       read: (said) => ('approved' in said ? said : decisionIn(said)),
-      send: (request) => {
-        this.#send(request);
-      },
+      send: (request) => this.#send(request),
       // An approval that arrives after its caller has gone is released.
       late: ({ element }, decision) => {
         if (!decision.approved) return;
@@ -65,9 +63,7 @@ export class Waits {
 
   async #keep(request: WaitRequest, keepMillis: number): Promise<void> {
     const wait = new KeptWait(request, keepMillis, this.parts);
-    request.onGone = () => {
-      wait.leave();
-    };
+    request.onGone = () => wait.leave();
     try {
       request.answered(await wait.decision());
     } catch (error) {
@@ -104,13 +100,10 @@ export function sendAlone(
   send: (signal: AbortSignal) => Promise<Answer>,
 ): Promise<void> {
   const connection = new AbortController();
-  request.onGone = () => {
-    connection.abort();
-  };
+  request.onGone = () => connection.abort();
   return answerWith(request, send(connection.signal));
 }
 
-/** Answers a request once there is an answer. */
 export async function answerWith(request: LoneRequest, answer: Promise<Answer>): Promise<void> {
   request.isSent = true;
   try {

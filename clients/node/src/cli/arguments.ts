@@ -5,7 +5,6 @@ import { isOption, type OptionName, OPTIONS, takesValue, valueOf, type Values } 
 
 export type CommandName = 'run' | 'check' | 'release' | 'peek' | 'pause' | 'top' | 'completion';
 
-/** What a command takes. */
 interface CommandForm {
   /** The arguments that it needs. */
   readonly operands: readonly string[];
@@ -76,11 +75,6 @@ export const COMMANDS: Readonly<Record<CommandName, CommandForm>> = {
 
 export const COMMAND_NAMES: readonly CommandName[] = Object.keys(COMMANDS) as CommandName[];
 
-function isCommand(name: string): name is CommandName {
-  return Object.hasOwn(COMMANDS, name);
-}
-
-/** A command as it was asked for. */
 export interface Invocation {
   readonly command: CommandName;
   /** As many as the command needs, and the optional one if it was given. */
@@ -90,7 +84,6 @@ export interface Invocation {
   readonly commandLine: readonly string[];
 }
 
-/** What the command line asks for. */
 export type Asked =
   | Invocation
   | { readonly command: 'help'; readonly about: CommandName | undefined }
@@ -142,7 +135,7 @@ function textsOf(tokens: readonly Token[]): string[] {
 }
 
 function commandOf(name: string): CommandName {
-  if (isCommand(name)) return name;
+  if (Object.hasOwn(COMMANDS, name)) return name as CommandName;
   throw new CommandLineError(`unknown command ${name}`);
 }
 
@@ -216,17 +209,15 @@ function ofAll(): string[] {
 
 function ofCommand(name: CommandName): string[] {
   const { usage, summary, options } = COMMANDS[name];
-  const rows = options.map((option) => row(option, OPTIONS[option].text));
+  const rows = options.map(
+    (option) => `  ${formOf(option).padEnd(LEFT_COLUMNS)}${OPTIONS[option].text}`,
+  );
   return [
     `Usage: ${PROGRAM} ${usage}`,
     '',
     `${summary[0]?.toUpperCase() ?? ''}${summary.slice(1)}.`,
     ...(rows.length === 0 ? [] : ['', 'Options:', ...rows, '', ...USES_ENVIRONMENT]),
   ];
-}
-
-function row(option: OptionName, text: string): string {
-  return `  ${formOf(option).padEnd(LEFT_COLUMNS)}${text}`;
 }
 
 /** An option as it is written, with the name of its value. */

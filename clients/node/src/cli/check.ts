@@ -7,11 +7,6 @@ import { EXIT } from './errors.js';
 import { type Messages, print, printJson } from './messages.js';
 import { Signals } from './signals.js';
 
-/**
- * `check`: prints the request id of an approval.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export function check(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const { hold: holdMillis, 'max-wait': maxWaitMillis, wait, json = false } = values;

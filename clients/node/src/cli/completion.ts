@@ -1,5 +1,6 @@
-import { COMMAND_NAMES, type CommandName, COMMANDS } from './arguments.js';
-import { CommandLineError, PROGRAM } from './errors.js';
+import { COMMAND_NAMES, type CommandName, COMMANDS, type Invocation } from './arguments.js';
+import { CommandLineError, EXIT, PROGRAM } from './errors.js';
+import { print } from './messages.js';
 import { OPTIONS, type OptionName, takesValue } from './options.js';
 
 const SCRIPTS: Readonly<Record<string, () => string>> = {
@@ -9,12 +10,14 @@ const SCRIPTS: Readonly<Record<string, () => string>> = {
 };
 const SHELLS = Object.keys(SCRIPTS);
 
-/** The script of `completion`. @throws CommandLineError for a shell without one */
-export function completion([shell = '']: readonly string[]): string {
+export async function completion({ operands: [shell = ''] }: Invocation): Promise<number> {
   const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
-  if (script) return script();
-  const known = `${SHELLS.slice(0, -1).join(', ')} or ${SHELLS.at(-1) ?? ''}`;
-  throw new CommandLineError(`completion takes ${known}, not ${JSON.stringify(shell)}`);
+  if (!script) {
+    const known = `${SHELLS.slice(0, -1).join(', ')} or ${SHELLS.at(-1) ?? ''}`;
+    throw new CommandLineError(`completion takes ${known}, not ${JSON.stringify(shell)}`);
+  }
+  await print(...script().split('\n'));
+  return EXIT.OK;
 }
 
 function optionsOf(command: CommandName): readonly OptionName[] {

@@ -9,7 +9,6 @@ import { type Values, waitingOf } from './options.js';
 
 const DEFAULT_URL = 'http://localhost:8080';
 
-/** How the commands reach Sluice. */
 export interface Connection {
   readonly urls: readonly string[];
   readonly token: (() => string) | undefined;
@@ -31,7 +30,6 @@ export function connectionOf(values: Values): Connection {
   };
 }
 
-/** @throws CommandLineError for an invalid address */
 function clientOf(
   { urls, token }: Connection,
   options: Omit<ClientOptions, 'url' | 'token'> = {},

@@ -31,7 +31,6 @@ export class InterruptedError extends Error {
   }
 }
 
-/** A result could not be written. */
 export class OutputError extends Error {
   override readonly name = 'OutputError';
 
@@ -40,7 +39,6 @@ export class OutputError extends Error {
   }
 }
 
-/** CMD could not be started. */
 export class CommandStartError extends Error {
   override readonly name = 'CommandStartError';
   readonly exitCode: number;
@@ -65,7 +63,6 @@ export const PROGRAM = 'sluice-client';
 /** Beside the folder with the compiled files. */
 const PACKAGE = new URL('../../package.json', import.meta.url);
 
-/** The version of the package. */
 export function programVersion(): string {
   return (JSON.parse(readFileSync(PACKAGE, 'utf8')) as { readonly version: string }).version;
 }

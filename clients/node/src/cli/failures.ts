@@ -34,13 +34,11 @@ export function textOf(error: unknown, urls: readonly string[]): string {
   return cause === undefined ? message : `${message}: ${messageOf(cause)}`;
 }
 
-/** A message in JSON. */
 export interface MessageEvent {
   readonly event: string;
   readonly [field: string]: unknown;
 }
 
-/** A failure as a message in JSON. */
 export function eventOf(error: unknown): MessageEvent {
   if (error instanceof SluiceDeniedError) {
     const { retryAfterSeconds, limit } = error;

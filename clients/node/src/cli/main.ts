@@ -1,4 +1,10 @@
-import { type Asked, helpText, parseCommandLine } from './arguments.js';
+import {
+  type Asked,
+  type CommandName,
+  helpText,
+  type Invocation,
+  parseCommandLine,
+} from './arguments.js';
 import { check } from './check.js';
 import { completion } from './completion.js';
 import { CommandLineError, EXIT, OutputError, PROGRAM, programVersion } from './errors.js';
@@ -24,28 +30,20 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+/** Each returns its exit code, and throws a CommandLineError if the options are wrong. */
+const COMMANDS: Readonly<Record<CommandName, (asked: Invocation) => Promise<number>>> = {
+  run,
+  check,
+  release,
+  peek,
+  pause,
+  top,
+  completion,
+};
+
 async function carryOut(asked: Asked): Promise<number> {
-  switch (asked.command) {
-    case 'run':
-      return run(asked);
-    case 'check':
-      return check(asked);
-    case 'release':
-      return release(asked);
-    case 'peek':
-      return peek(asked);
-    case 'pause':
-      return pause(asked);
-    case 'top':
-      return top(asked);
-    case 'completion':
-      await print(...completion(asked.operands).split('\n'));
-      return EXIT.OK;
-    case 'help':
-      await print(...helpText(asked.about));
-      return EXIT.OK;
-    case 'version':
-      await print(programVersion());
-      return EXIT.OK;
-  }
+  if (asked.command === 'help') await print(...helpText(asked.about));
+  else if (asked.command === 'version') await print(programVersion());
+  else return COMMANDS[asked.command](asked);
+  return EXIT.OK;
 }

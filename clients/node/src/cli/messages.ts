@@ -5,13 +5,11 @@ import { eventOf, type MessageEvent, messageOf, textOf } from './failures.js';
 
 /** What a command writes on standard error. */
 export interface Messages {
-  /** It waits, at this place. */
   readonly waits: (place: WaitProgress) => void;
   /** Its wait is over. */
   readonly approved: (requestId: string) => void;
   /** The hold is lost, and CMD is ended. */
   readonly lost: (error: Error) => void;
-  /** The approval could not be released. */
   readonly unreleased: (error: unknown) => void;
   /** CMD can't be sent a signal. */
   readonly unsignalled: (error: unknown) => void;
@@ -23,9 +21,7 @@ export interface Messages {
 export function print(...lines: readonly string[]): Promise<void> {
   const text = lines.map((line) => `${printable(line)}\n`).join('');
   return new Promise((resolve, reject) => {
-    const fail = (cause: unknown): void => {
-      reject(new OutputError(cause));
-    };
+    const fail = (cause: unknown): void => reject(new OutputError(cause));
     try {
       process.stdout.write(text, (error) => {
         if (error) fail(error);
@@ -38,7 +34,6 @@ export function print(...lines: readonly string[]): Promise<void> {
   });
 }
 
-/** Writes a result for other programs on standard output. @throws OutputError if it can't be written */
 export function printJson(result: object): Promise<void> {
   return print(JSON.stringify(result));
 }
@@ -62,9 +57,8 @@ function writeError(text: string): void {
  * @param isQuiet whether only errors are written, and so no denial
  */
 export function jsonMessages(key: string, isQuiet: boolean): Messages {
-  const write = ({ event, ...fields }: MessageEvent): void => {
+  const write = ({ event, ...fields }: MessageEvent): void =>
     writeLine(JSON.stringify({ event, key, ...fields }));
-  };
   return {
     waits: ({ position, waitMillis }) => {
       if (!isQuiet) write({ event: 'waiting', position, waitMillis });
@@ -72,15 +66,9 @@ export function jsonMessages(key: string, isQuiet: boolean): Messages {
     approved: (requestId) => {
       if (!isQuiet) write({ event: 'approved', requestId });
     },
-    lost: (error) => {
-      write(eventOf(error));
-    },
-    unreleased: (error) => {
-      write({ event: 'unreleased', error: messageOf(error) });
-    },
-    unsignalled: (error) => {
-      write({ event: 'unsignalled', error: messageOf(error) });
-    },
+    lost: (error) => write(eventOf(error)),
+    unreleased: (error) => write({ event: 'unreleased', error: messageOf(error) }),
+    unsignalled: (error) => write({ event: 'unsignalled', error: messageOf(error) }),
     failed: (error) => {
       const isNews = isQuiet && error instanceof SluiceDeniedError;
       if (!(error instanceof InterruptedError || isNews)) write(eventOf(error));
@@ -123,15 +111,10 @@ export function textMessages(key: string, urls: readonly string[], isQuiet: bool
       hasWaited = true;
     },
     approved: clear,
-    lost: ({ message }) => {
-      write(`the hold is lost, CMD is ended: ${message}`);
-    },
-    unreleased: (error) => {
-      write(`not released, the approval lapses with its hold: ${textOf(error, urls)}`);
-    },
-    unsignalled: (error) => {
-      write(`CMD can't be signalled: ${messageOf(error)}`);
-    },
+    lost: ({ message }) => write(`the hold is lost, CMD is ended: ${message}`),
+    unreleased: (error) =>
+      write(`not released, the approval lapses with its hold: ${textOf(error, urls)}`),
+    unsignalled: (error) => write(`CMD can't be signalled: ${messageOf(error)}`),
     failed: (error) => {
       const isNews = isQuiet && error instanceof SluiceDeniedError;
       if (error instanceof InterruptedError || isNews) clear();
@@ -145,11 +128,10 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/gu;
 
 /** A text for a line of a terminal: other callers choose keys. What would not be seen as itself is written as `\u009b`, also in JSON. */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, escaped);
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(
+    UNPRINTABLE,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 interface Sized {

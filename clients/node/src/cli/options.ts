@@ -118,7 +118,6 @@ export function askingOf(values: Values): Omit<AskOptions, 'signal' | 'timeoutMi
   };
 }
 
-/** The options of a client that waits. */
 export function waitingOf({ holder }: Values): Omit<ClientOptions, 'url' | 'token'> {
   return process.stderr.isTTY ? { holder, longPollMillis: SEEN_POLL_MILLIS } : { holder };
 }

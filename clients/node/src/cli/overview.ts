@@ -1,6 +1,6 @@
 import { setTimeout, clearTimeout } from 'node:timers';
 
-import { AnswerPart } from '../calls/answer-part.js';
+import { AnswerPart, parsed } from '../calls/answer-part.js';
 import { SluiceError, SluiceUnavailableError } from '../index.js';
 import type { Connection } from './connection.js';
 import { shownTime } from './durations.js';
@@ -18,7 +18,6 @@ const STATES = new Map<string, BusyKey['state']>([
   ['waiting', 'waiting'],
 ]);
 
-/** A key that may need a person. */
 export interface BusyKey {
   readonly key: string;
   /** The first of its states. */
@@ -73,30 +72,19 @@ async function read(
 ): Promise<AnswerPart> {
   const headers = token && { Authorization: `Bearer ${token()}` };
   const connection = new AbortController();
-  const close = (): void => {
-    connection.abort();
-  };
+  const close = (): void => connection.abort();
   signal.addEventListener('abort', close);
   const timer = setTimeout(close, TIMEOUT_MILLIS);
   try {
     const answer = await fetch(address, { ...(headers && { headers }), signal: connection.signal });
     if (!answer.ok) throw errorOf(answer.status);
-    return new AnswerPart(jsonIn(await answer.text()), answer.status);
+    return new AnswerPart(parsed(await answer.text()), answer.status);
   } catch (cause) {
     if (cause instanceof SluiceError) throw cause;
     throw new SluiceUnavailableError('Sluice is unreachable', { cause, mayHaveCounted: false });
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', close);
-  }
-}
-
-/** What a text has in JSON; undefined for any other text. */
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 
@@ -140,7 +128,6 @@ function busyKeyOf(row: AnswerPart): BusyKey[] {
   ];
 }
 
-/** The state for people, which says how long a pause lasts. */
 export function shownState({ state, pausedMillis }: BusyKey): string {
   return state === 'paused' ? `paused ${shownTime(pausedMillis)}` : state;
 }

@@ -4,11 +4,6 @@ import { parseDuration } from './durations.js';
 import { CommandLineError, EXIT } from './errors.js';
 import { print, printJson } from './messages.js';
 
-/**
- * `pause`: approves no check of a key for a time, or ends that.
- * @returns the exit code
- * @throws CommandLineError if the options or the duration are wrong
- */
 export async function pause(invocation: Invocation): Promise<number> {
   const [, duration] = invocation.operands;
   const { end, json } = invocation.values;

@@ -6,11 +6,6 @@ import { shownTime } from './durations.js';
 import { EXIT } from './errors.js';
 import { print, printJson } from './messages.js';
 
-/**
- * `peek`: says what a check would get now.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export function peek(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   return withClient(invocation, async (client, key) => {

@@ -3,11 +3,6 @@ import { withClient } from './connection.js';
 import { EXIT, PROGRAM } from './errors.js';
 import { print, printJson, writeLine } from './messages.js';
 
-/**
- * `release`: gives an approval back.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export function release(invocation: Invocation): Promise<number> {
   const [, requestId = ''] = invocation.operands;
   return withClient(invocation, async (client, key) => {

@@ -12,11 +12,6 @@ import { Signals } from './signals.js';
 
 const DEFAULT_GRACE_MILLIS = 10_000;
 
-/**
- * `run`: runs CMD while it holds an approval.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export function run(invocation: Invocation): Promise<number> {
   const { values, commandLine } = invocation;
   const { grace = DEFAULT_GRACE_MILLIS } = values;
@@ -26,9 +21,7 @@ export function run(invocation: Invocation): Promise<number> {
       messages.approved(requestId);
       const environment = { SLUICE_KEY: key, SLUICE_REQUEST_ID: requestId };
       const child = await Child.start(commandLine, environment, messages.unsignalled);
-      signals.receiver = (signal) => {
-        child.pass(signal);
-      };
+      signals.receiver = (signal) => child.pass(signal);
       return codeOf(child, lost, grace, messages);
     };
     try {
@@ -120,7 +113,6 @@ class Child {
     }
   }
 
-  /** Passes on a signal that this process got. */
   pass(signal: NodeJS.Signals): void {
     if (!this.hasOwnGroup && FROM_TERMINAL.includes(signal)) return;
     this.#send(signal);

@@ -10,7 +10,6 @@ const CAUGHT: readonly NodeJS.Signals[] = [
  */
 export class Signals {
   readonly #interruption = new AbortController();
-  /** Gets the signals from now on. */
   receiver: ((signal: NodeJS.Signals) => void) | undefined;
 
   constructor() {

@@ -10,11 +10,6 @@ import { Signals } from './signals.js';
 
 const DEFAULT_INTERVAL_MILLIS = 2000;
 
-/**
- * `top`: shows the keys that are paused, denied or waited for; on a terminal until a person ends it.
- * @returns the exit code
- * @throws CommandLineError if the options are wrong
- */
 export async function top({ values }: Invocation): Promise<number> {
   const { once, json = false, interval = DEFAULT_INTERVAL_MILLIS } = values;
   if (interval === 0) throw new CommandLineError('--interval must be above 0');
@@ -55,11 +50,7 @@ async function showLive(
 ): Promise<void> {
   const { interruption } = signals;
   let overview = await readOverview(connection, interruption);
-  const screen = isJson
-    ? undefined
-    : new Screen(() => {
-        signals.interrupt('SIGINT');
-      });
+  const screen = isJson ? undefined : new Screen(() => signals.interrupt('SIGINT'));
   let failure = '';
   try {
     for (;;) {
@@ -119,7 +110,6 @@ class Screen {
     process.stdout.write(HOME + shown.join('\r\n') + CLEAR_BELOW);
   }
 
-  /** Shows again what was there before. */
   close(): void {
     process.stdout.write(LEAVE);
     if (!process.stdin.isTTY) return;
@@ -145,8 +135,10 @@ function tableOf({ keys, isComplete }: Overview, mostRows: number): string[] {
   if (keys.length === 0) return ['no key is paused, denied or waited for', ...remark];
   const rows = [HEAD, ...keys.slice(0, mostRows).map(rowOf)];
   const widths = HEAD.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  const padded = (cell: string, i: number): string =>
+    i < TEXT_COLUMNS ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0);
   const more = keys.length > mostRows ? [`${keys.length - mostRows} more`] : [];
-  const lines = rows.map((row) => row.map((cell, i) => padded(cell, widths[i] ?? 0, i)).join(GAP));
+  const lines = rows.map((row) => row.map(padded).join(GAP));
   return [...lines, ...more, ...remark];
 }
 
@@ -154,8 +146,4 @@ function rowOf(row: BusyKey): string[] {
   const { key, used, max, waiting, deniedPerSecond } = row;
   const shown = [`${used}/${max}`, `${waiting}`, deniedPerSecond.toFixed(1)];
   return [printable(key), shownState(row), ...shown];
-}
-
-function padded(cell: string, width: number, column: number): string {
-  return column < TEXT_COLUMNS ? cell.padEnd(width) : cell.padStart(width);
 }

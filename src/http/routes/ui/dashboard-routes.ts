@@ -12,7 +12,6 @@ import { overview, type OverviewParts } from './overview.js';
 import { pageFileHandlers } from './page-files.js';
 import { parseKeyIn, parseText } from './ui-parameters.js';
 
-/** The handlers of a path, by method. */
 type Handlers = Readonly<Record<string, RequestHandler>>;
 
 interface DashboardParts extends OverviewParts, Pick<Service, 'pause' | 'release'> {

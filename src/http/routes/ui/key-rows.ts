@@ -4,6 +4,7 @@ import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../lim
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { inSlices, type Slices, type SliceTaker } from '../../../service/deciding/slices.js';
 import { type KeyState, needOf, statesOf, Top } from './key-survey.js';
+import type { ListQuery } from './ui-parameters.js';
 
 /** The most held hits of a key whose holders are named in a list. Of more, only the key's details name some. */
 const MOST_HITS = 100;
@@ -18,7 +19,6 @@ interface ListedKey extends InstanceState {
 interface ShownHoldings {
   /** Those that are held for longest; without a holder nobody knows how long. */
   readonly shown: readonly Holding[];
-  /** How many there are. */
   readonly count: number;
 }
 
@@ -39,20 +39,9 @@ export interface RowSources {
   readonly unsurveyed?: InstanceState | undefined;
   readonly recentDenials: readonly DeniedKey[];
   readonly limitsOf: LimitsOf;
-  /** Whether the caller may see a key. */
   readonly maySee: (key: string) => boolean;
   readonly slices: Pick<Slices, 'next'>;
   readonly taker: SliceTaker;
-}
-
-/** Which keys are listed. */
-export interface RowChoice {
-  /** The most rows. */
-  readonly limit: number;
-  /** A text that the keys contain, in any case of letters. */
-  readonly search: string;
-  /** A state that the keys are in. Undefined: any. */
-  readonly state?: KeyState | undefined;
 }
 
 export interface ChosenRows {
@@ -71,7 +60,7 @@ export interface ChosenRows {
  */
 export async function chooseRows(
   sources: RowSources,
-  { limit, search, state: wanted }: RowChoice,
+  { limit, search, state: wanted }: ListQuery,
 ): Promise<ChosenRows> {
   const { states, unsurveyed, recentDenials, limitsOf, maySee, slices, taker } = sources;
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));

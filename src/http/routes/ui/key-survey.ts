@@ -13,17 +13,12 @@ import type {
 import { capacityOf } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 
-interface Scored<T> {
-  readonly item: T;
-  readonly score: number;
-}
-
 /**
  * The items with the highest scores of all that are offered. Most offers cost one comparison, since few items get among
  * the highest.
  */
 export class Top<T> {
-  readonly #top: Scored<T>[] = [];
+  readonly #top: { readonly item: T; readonly score: number }[] = [];
   /** The score that an item has to exceed, once the list is full. */
   #floor = -Infinity;
 
@@ -212,7 +207,6 @@ export class KeySurvey {
   }
 }
 
-/** One walk through all keys. */
 class Walk {
   readonly begun: number;
   readonly states = new Map<string, InstanceState>();

@@ -53,9 +53,7 @@ export function overview(parts: OverviewParts): RequestHandler {
       taker: context,
     };
     const { rows, keys: kept, counts, matching } = await chooseRows(sources, choice);
-    const keys = await refreshRows(rows, store, (key, state) => {
-      keySurvey.update(key, state);
-    });
+    const keys = await refreshRows(rows, store, (key, state) => keySurvey.update(key, state));
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
     const body = {
@@ -89,7 +87,6 @@ interface ReplicaParts {
   readonly rules: Pick<Rules, 'current' | 'isStale'>;
   readonly readiness: Pick<Readiness, 'assess'>;
   readonly settings: Pick<Settings, 'REDIS_URL' | 'REDIS_MODE'>;
-  /** The name of this replica. */
   readonly replica: string;
 }
 
@@ -115,32 +112,26 @@ async function describeReplica(parts: ReplicaParts) {
   };
 }
 
-/** Whether the figures of an answer are those of all replicas as of now. */
-export interface Knowledge {
-  /** False if the store could not be read, in whole or in part: some figures are as they were known last. */
-  readonly isComplete: boolean;
-  /**
-   * No figure is older, in milliseconds since 1970; the time of the answer if it is complete. Null if this replica could
-   * not read the store since it is looked at.
-   */
-  readonly asOfMillis: number | null;
-  /** The time of the answer, in milliseconds since 1970. */
-  readonly nowMillis: number;
-}
+export type Knowledge = Readonly<ReturnType<typeof knowledgeOf>>;
 
-/** @param now milliseconds since 1970 */
+/**
+ * Whether the figures of an answer are those of all replicas as of now.
+ * @param now the time of the answer, in milliseconds since 1970
+ */
 export function knowledgeOf(
   fleet: Pick<FleetView, 'isCurrent' | 'readAt'>,
   survey: Pick<Survey, 'isComplete' | 'ageMillis' | 'failure'>,
   rows: readonly Pick<KeyRow, 'isCurrent'>[],
   now: number,
-): Knowledge {
+) {
   const isListed = survey.failure !== 'unavailable' && rows.every(({ isCurrent }) => isCurrent);
   const surveyedAt = survey.isComplete ? now - survey.ageMillis : undefined;
   const moments = [fleet.isCurrent ? now : fleet.readAt, isListed ? now : surveyedAt];
   const isKnown = moments.every((moment) => moment !== undefined);
   return {
+    /** False if the store could not be read, in whole or in part: some figures are as they were known last. */
     isComplete: fleet.isCurrent && isListed,
+    /** No figure is older. Null if this replica could not read the store since it is looked at. */
     asOfMillis: isKnown ? Math.floor(Math.min(...moments)) : null,
     nowMillis: Math.floor(now),
   };

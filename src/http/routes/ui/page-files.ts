@@ -25,7 +25,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The inline script of the page. */
 const INLINE_SCRIPT = /<script type="module">([^]+?)<\/script>/;
 
 /**

@@ -12,8 +12,10 @@ const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
 const listSchema = z.object({
+  /** A state that the keys are in; any if it is left out. */
   state: z.enum(KEY_STATES, `one of ${KEY_STATES.join(', ')}`).optional(),
   limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
+  /** A text that the keys contain, in any case of letters. */
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
 });
 

@@ -12,7 +12,7 @@ const BILLING = { name: 'billing', token: 'token-of-billing', scopes: ['check', 
 const OPERATOR = { name: 'operator', token: 'token-of-operator', scopes: ['debug'] };
 
 function parse(...entries: unknown[]): Tokens {
-  return Tokens.parse(JSON.stringify(entries));
+  return new Tokens(parseTokenList(JSON.stringify(entries)));
 }
 
 describe('a list of tokens', () => {
