@@ -239,10 +239,9 @@ function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): v
 }
 
 function positionOf(snapshot: Snapshot, id: string, now: number): number {
-  const { waiting, state } = snapshot;
-  const isRecovering = (state?.recoveryUntil ?? 0) > now;
-  const place = waiting.get(id)!;
-  const ofList = [...waiting.values()].filter((other) => listIdOf(other) === listIdOf(place));
+  const isRecovering = (snapshot.state?.recoveryUntil ?? 0) > now;
+  const place = snapshot.waiting.get(id)!;
+  const ofList = [...snapshot.waiting.values()].filter((it) => listIdOf(it) === listIdOf(place));
   const before = ofList.filter(({ ticket }) => ticket < place.ticket);
   return before.filter((other) => isRecovering || countsAt(snapshot, other, now)).length + 1;
 }
