@@ -87,7 +87,7 @@ local function before_all(keys, state, tally, now_ms, waiters)
     end)
     most = math.max(most, is_sorted and lower[i] or length)
   end
-  if most == 0 or (is_sorted and length == tally.living) then
+  if most == 0 or (is_sorted and length == tally.places and heads.all_count(state, tally, now_ms)) then
     return lower
   end
   local counting, before = read_counting(keys, state, tally, now_ms, math.min(most, WALKED)), {}

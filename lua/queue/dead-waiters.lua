@@ -1,10 +1,9 @@
--- The entries of several lists (queue/lists) that do not count: of waiters of dead replicas. They stay until their turn comes. A
--- withdrawn waiter leaves such a list at once.
+-- The entries of several lists (queue/lists) that do not count: of waiters of dead replicas, and of kept places that have outlived
+-- their replica and their longest wait. They stay until their turn comes. A withdrawn waiter leaves such a list at once.
 
 local entries = require 'queue/entries'
 local heads = require 'queue/heads'
 local lists = require 'queue/lists'
-local recovery = require 'lib/recovery'
 
 local dead_waiters = {}
 dead_waiters.__index = dead_waiters
@@ -13,14 +12,13 @@ dead_waiters.__index = dead_waiters
 local MOST_READ = 1000
 
 function dead_waiters.begin(keys, state, tally, now_ms)
-  local left = state.lists and lists.length(keys) - recovery.count_waiting(state, tally) or 0
-  local self = { keys = keys, state = state, tally = tally, now_ms = now_ms, left = left, may_read = MOST_READ, by_list = {} }
-  return setmetatable(self, dead_waiters)
+  local may_read = state.lists and not heads.all_count(state, tally, now_ms) and MOST_READ or 0
+  return setmetatable({ keys = keys, state = state, tally = tally, now_ms = now_ms, may_read = may_read, by_list = {} }, dead_waiters)
 end
 
 -- The indexes of such entries in a list, and the ticket of the first entry that counts; nil if none is read.
 local function find(self, id)
-  if self.by_list[id] or self.left <= 0 or self.may_read == 0 then
+  if self.by_list[id] or self.may_read == 0 then
     return self.by_list[id] or { indexes = {} }
   end
   local found = { indexes = {} }
@@ -32,7 +30,7 @@ local function find(self, id)
       table.insert(found.indexes, i)
     end
   end
-  self.may_read, self.left, self.by_list[id] = self.may_read - #read, self.left - #found.indexes, found
+  self.may_read, self.by_list[id] = self.may_read - #read, found
   return found
 end
 

@@ -134,6 +134,19 @@ function heads.counts(state, tally, entry, now_ms)
   )
 end
 
+-- Whether all who wait count: no replica with places is silent, or it may come back in a recovery.
+function heads.all_count(state, tally, now_ms)
+  if recovery.is_on(state) then
+    return true
+  end
+  for _, replica in pairs(tally.replicas) do
+    if replica.places > 0 and replicas.own_lease_ends(replica) <= now_ms then
+      return false
+    end
+  end
+  return true
+end
+
 -- The order key of a check that joined now. `list`: its lane or group. `virtual_time`: of the groups, if any wait.
 local function key_of_newcomer(keys, state, call, virtual_time, list, hits)
   if list.kind == 'lane' then

@@ -476,6 +476,9 @@ describe('queues of several lists', () => {
     const dead = key.replica('r2', { limits });
     await living.check(['first']);
     for (const list of [A, A, B, INTERACTIVE]) await wait(dead, uniqueKey(), list);
+    // A kept place outlives its replica, but not its longest wait.
+    await wait(dead, 'kept', A, { number: 1, keepMillis: 60_000 });
+    await wait(dead, 'kept', A, { number: 2, keepMillis: 60_000, maxWaitMillis: 1000 });
     await key.setTime(1000);
     await wait(living, 'a1', A, { number: 1 });
     await wait(living, 'a2', A, { number: 1 });
@@ -491,7 +494,7 @@ describe('queues of several lists', () => {
       return [lists.map(({ waiting }) => waiting), statuses];
     };
 
-    expect(await look()).toEqual(shown([4, 2, 1], [3, 4, 2]));
+    expect(await look()).toEqual(shown([5, 2, 1], [4, 5, 2]));
     await key.setTime(5000);
     expect(await look()).toEqual(shown([2, 1], [1, 2, 1]));
     expect((await living.examine())?.lists?.map(({ oldestMillis }) => oldestMillis)).toEqual([

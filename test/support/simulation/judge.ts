@@ -23,7 +23,7 @@ import { judgeByModel } from './oracle.js';
 import { OwnersSeen } from './owners-seen.js';
 import { QueueOrder } from './queue-order.js';
 import type { ScriptRun } from './script-run.js';
-import { hasLease, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
+import { countsAt, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { headsFault, listIdOf } from './stored-lists.js';
 
@@ -239,14 +239,11 @@ function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): v
 }
 
 function positionOf(snapshot: Snapshot, id: string, now: number): number {
-  const { waiting, lists, state } = snapshot;
-  const isRecovering = (state?.recoveryUntil ?? 0) > now;
-  const place = waiting.get(id)!;
-  const ofList = [...waiting.values()].filter((other) => listIdOf(other) === listIdOf(place));
+  const isRecovering = (snapshot.state?.recoveryUntil ?? 0) > now;
+  const place = snapshot.waiting.get(id)!;
+  const ofList = [...snapshot.waiting.values()].filter((it) => listIdOf(it) === listIdOf(place));
   const before = ofList.filter(({ ticket }) => ticket < place.ticket);
-  // Of several lists, each counts all of its entries.
-  if (isRecovering || lists.kinds.length > 0) return before.length + 1;
-  return before.filter((other) => hasLease(snapshot, other, now)).length + 1;
+  return before.filter((other) => isRecovering || countsAt(snapshot, other, now)).length + 1;
 }
 
 /** What was stored, as a call finds it whose caller says windows of calendars. */

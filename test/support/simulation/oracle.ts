@@ -66,7 +66,6 @@ const VERDICTS_BY_RECORD = {
   other_holder: VERDICT.otherHolder,
 } as const;
 
-/** Of the one key of a world. */
 /** What a confirmation says of the one key of a world. */
 interface ConfirmSaid {
   readonly mayBeTold: readonly boolean[];
@@ -389,7 +388,6 @@ class Comparison {
     const { run, stored, after } = this.call;
     const { millisToRoom = 0, used, ...said } = decodeSettleReply(reply, run.replica);
     const { waiting, holdsLeft, ended } = said;
-    const { holds } = after;
     this.#claimForLater();
     this.#model.instance.settle(this.#now);
     this.#compareQuota(Math.round(1000 * millisToRoom), used);
@@ -410,7 +408,7 @@ class Comparison {
     );
     for (const [claim, millis] of holdsLeft) {
       const { requestId: id } = parseClaim(claim);
-      const lapsesIn = (holds.get(id)?.lapsesAt ?? 0) - this.#now;
+      const lapsesIn = (after.holds.get(id)?.lapsesAt ?? 0) - this.#now;
       same('a hold lasts as long as a settle tells', millis, lapsesIn);
     }
   }
@@ -801,9 +799,12 @@ function isExcused(call: JudgedCall): boolean {
   const hasLapsed = idsOf(stored, run.replica).some((id) => stored.leases[id]! <= now);
   if (hasLapsed && script === 'check' && run.requestIds.length > 1) return true;
   if (hasDeadInLists(call)) return true;
+  const dead = [...stored.waiting].filter(([, place]) => !countsAt(stored, place, now));
+  // The place of a dead replica counts again from the check on that asks for it, and not for checks before.
+  const later = verdictsIn(call).slice(1);
+  if (dead.some(([id]) => later.some(([check]) => check.id === id))) return true;
   // A place that has outlived its longest wait and its replica takes room in the queue until its turn.
-  const outlived = [...stored.waiting.values()].filter((place) => !countsAt(stored, place, now));
-  if (outlived.some((place) => hasLease(stored, place, now))) return true;
+  if (dead.some(([, place]) => hasLease(stored, place, now))) return true;
   if (haveGroupsToWait(stored)) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
