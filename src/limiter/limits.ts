@@ -112,6 +112,29 @@ export function capacityOf({
   return kindOf(algorithm).capacity(algorithm, maximum);
 }
 
+/** Returns what a limit has left. @param used what counts now; Infinity if nothing is left all the same */
+export function limitQuota(
+  { name, algorithm, counts, keepsReleased, lanes }: LimitInForce,
+  windowMillis: number,
+  maximum: number,
+  used: number,
+  resetMillis: number,
+): LimitQuota {
+  const remaining = Math.max(0, capacityOf({ maximum, algorithm }) - used);
+  // A spread takes longer.
+  return {
+    name,
+    windowMillis,
+    maximum,
+    algorithm,
+    counts,
+    keepsReleased,
+    lanes,
+    remaining,
+    resetMillis,
+  };
+}
+
 /** For how long an approval may count, in milliseconds. */
 export function longestCountMillis({ windowMillis, algorithm }: Limit): number {
   return kindOf(algorithm).longestCountMillis(algorithm, windowMillis);
