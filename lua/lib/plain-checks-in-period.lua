@@ -1,4 +1,4 @@
--- Decides plain checks of a key whose own limit is a sliding window or a token bucket, while its period goes on. The limit
+-- Decides plain checks of a key whose own limit has no boundary, while its period goes on. The limit
 -- itself counts, as for all other checks. But such a check has to look at no queue, hold or pause, and changes little.
 
 local digits = require 'lib/digits'

@@ -1,6 +1,6 @@
 -- A limit whose approvals count until its window ends. This is the first kind of limits: each kind answers the
 -- questions below for a limit, `self`, which has:
---   algorithm             its kind: fixed_window, calendar, sliding_window or token_bucket
+--   algorithm             its kind, by its name in limits/kinds
 --   parameter             of the kind: the name of a calendar, the steps of a sliding window, the burst of a token bucket; nil
 --                         for this one
 --   has_boundary          whether it counts in windows, at whose ends other rules come into force

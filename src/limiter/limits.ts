@@ -86,7 +86,7 @@ export function hasSettableWindow({ algorithm }: Pick<LimitInForce, 'algorithm'>
   return kindOf(algorithm).hasSettableWindow(algorithm);
 }
 
-/** Whether two limits count by the same algorithm, with the same calendar, steps or burst. */
+/** Whether two limits count by the same algorithm, with the same calendar or parameter. */
 export function isSameAlgorithm(
   one: Pick<LimitInForce, 'algorithm'>,
   other: Pick<LimitInForce, 'algorithm'>,

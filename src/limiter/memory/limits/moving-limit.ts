@@ -55,10 +55,7 @@ export abstract class MovingLimit<Rules extends Limit> extends CountedLimit<Rule
   /** Takes hits as of now. */
   protected abstract count(hits: number): void;
 
-  /**
-   * An approval takes other hits than before.
-   * @returns what it takes from now on
-   */
+  /** Lets an approval take other hits than before. @returns the hits that it takes from now on */
   protected abstract recount(taken: Taken, hits: number): number;
 
   #find(id: string): Taken | undefined {
