@@ -1,3 +1,5 @@
+import { readdirSync } from 'node:fs';
+
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -41,6 +43,11 @@ const ABOVE_REDIS = ['**/metrics/**', ...ABOVE_LIMITER];
 /** The folders of redis. Each knows those before it; the files beside them put them together. */
 const OF_REDIS = ['shared', 'connections', 'availability', 'scripts', 'checks', 'waiting'];
 const ABOVE_HTTP = [...NOT_FOR_WAYS_IN, '**/grpc/**', '@grpc/**'];
+
+/** The names of the algorithms, each of which has a file. */
+const KINDS_OF_LIMITS = readdirSync(new URL('src/limiter/kinds', import.meta.url))
+  .filter((file) => !['kind.ts', 'kinds.ts'].includes(file))
+  .map((file) => file.replace('.ts', '').replaceAll('-', '_'));
 
 export default tseslint.config(
   { ignores: ['**/dist/', '**/node_modules/'] },
@@ -192,18 +199,15 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
-    ignores: [
-      ...['src/limiter/kinds/**', 'src/limiter/memory/limits/**'],
-      ...['src/rules/algorithm-fields.ts', 'src/config/settings.ts'],
-    ],
+    files: ['src/**/*.ts', 'ui/**/*.js', 'clients/node/src/**/*.ts'],
+    ignores: ['src/limiter/kinds/**', 'src/limiter/memory/limits/**'],
     rules: {
       'no-restricted-syntax': [
         'error',
-        {
-          selector: 'Literal[value=/^(?:fixed_window|sliding_window|token_bucket)$/]',
+        ...['Literal[value=', 'Identifier[name='].map((selector) => ({
+          selector: `${selector}/^(?:${KINDS_OF_LIMITS.join('|')})$/]`,
           message: 'ask for a fact of its kind: kindOf in src/limiter/kinds/kinds.ts',
-        },
+        })),
       ],
     },
   },

@@ -2,7 +2,7 @@
 
 import { addressOf } from './address.js';
 import { byId, fromTemplate, keepList, setBar, setText } from './dom.js';
-import { allowance, fillOf } from './limit-text.js';
+import { allowance } from './limit-text.js';
 import { showChip, showCounts } from './states.js';
 import { count, duration, plural, rate, reason, sinceText } from './text.js';
 
@@ -35,7 +35,7 @@ function fillRow(element, row) {
   setText(link, row.key);
   link.href = addressOf(row.key);
   setText(used, count(fullest.used));
-  setBar(limit.firstElementChild, fillOf(fullest));
+  setBar(limit.firstElementChild, fullest.fill);
   setText(limit.lastElementChild, `of ${allowance(fullest)}${nameText(fullest)}`);
   setText(held, row.held === 0 ? '' : count(row.held));
   setText(waiting, waitingText(row));
@@ -81,7 +81,7 @@ function nameText({ name }) {
 }
 
 function fullestOf({ limits }) {
-  return limits.reduce((a, b) => (fillOf(b) > fillOf(a) ? b : a));
+  return limits.reduce((a, b) => (b.fill > a.fill ? b : a));
 }
 
 const FAILURES = {

@@ -1,7 +1,7 @@
 // The limits of a key: what counts now, how much they allow, and what set them.
 
 import { byId, fromTemplate, keepList, make, setBar, setText } from './dom.js';
-import { fillOf, limitText } from './limit-text.js';
+import { limitText } from './limit-text.js';
 import { count, duration } from './text.js';
 
 /** @param detail the answer of `ui/data/key` */
@@ -34,15 +34,11 @@ function fillRow({ children: [head, used, of, end, why] }, row) {
   setText(why, row.why);
 }
 
-/** The columns of a limit. Only the windows of fixed windows have ends. */
+/** The columns of a limit. Others than those with a boundary have no window that ends. */
 function columnsOf(limit) {
-  const hasEnd = limit.algorithm.name === 'fixed_window';
-  return {
-    used: limit.used,
-    fill: fillOf(limit),
-    text: limitText(limit),
-    millisToWindowEnd: hasEnd ? limit.millisToWindowEnd : 0,
-  };
+  const { used, fill, hasBoundary } = limit;
+  const millisToWindowEnd = hasBoundary ? limit.millisToWindowEnd : 0;
+  return { used, fill, text: limitText(limit), millisToWindowEnd };
 }
 
 /** Maximum, window and algorithm of the key's own limit may have different sources. */
@@ -50,7 +46,7 @@ function ownRow({ limits: [own] }, { limits: [declared], sources }) {
   const whys = [
     ['maximum', whyText(sources.maxRequests, 'maximum', own, declared, count)],
     ['window', whyText(sources.windowMillis, 'windowMillis', own, declared, duration)],
-    own.algorithm.name !== 'fixed_window' && ['algorithm', sourceText(sources.algorithm)],
+    !own.hasBoundary && ['algorithm', sourceText(sources.algorithm)],
   ].filter(Boolean);
   const isOne = whys.every(([, why]) => why === whys[0][1]);
   const why = isOne ? whys[0][1] : whys.map(([field, text]) => `${field}: ${text}`).join('; ');

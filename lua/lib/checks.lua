@@ -59,7 +59,7 @@ end
 -- check.
 local function approve(keys, state, call, batch, decided, replies)
   local i, own = 1, state.own
-  local most = own:capacity(state, call)
+  local most = own:most_hits(state, call)
   while i <= batch.size and own.used < most do
     local ids = {}
     local room_left = math.min(most - own.used, chunks.SIZE)

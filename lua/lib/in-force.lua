@@ -1,7 +1,7 @@
 -- Which limits are in force if callers have different rules, as in a rollout. The limits of a key, its window's length
 -- and its maxima, are one unit: the window of one caller with the maximum of another would approve more than either.
--- They change together at a boundary. If the length stays the same, the maxima change at once. Sliding windows and
--- token buckets have no boundary, and change at once.
+-- They change together at a boundary. If the length stays the same, the maxima change at once. Limits without a
+-- boundary change at once.
 --
 -- The newer rules win. A caller's rules are newer if they were loaded after the limits in force came into force. If
 -- they were loaded before, it is unknown which rules are newer. Then the limits stay, so that callers do not undo each

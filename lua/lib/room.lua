@@ -45,14 +45,12 @@ end
 -- limits count it.
 local function at_for(state, call, waiter)
   local lacking_until, more_at = nil, waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
-  for _, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, waiter.list and waiter.list.id) then
-      local time = limit:room_at(state, waiter.hits)
-      if limit:is_full(state, call) or not limit:fits_into(limit:free(), waiter.hits) then
-        lacking_until = math.max(lacking_until or 0, time)
-      end
-      more_at = math.min(more_at, time)
+  for _, limit in ipairs(key_limits.counting(state, waiter.list and waiter.list.id)) do
+    local time = limit:room_at(state, waiter.hits)
+    if limit:is_full(state, call) or not limit:fits_into(limit:free(), waiter.hits) then
+      lacking_until = math.max(lacking_until or 0, time)
     end
+    more_at = math.min(more_at, time)
   end
   local opens = closed_until(state)
   return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
@@ -114,15 +112,13 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)
   local replaces_own = max and not kinds.is_same(state.own, rules.own)
   local replaces_further = max and state.further_text ~= rules.further_text
-  for i, limit in ipairs(state.limits) do
-    if kinds.counts_list(limit, list) then
-      local is_own = i == 1
-      local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
-      if is_own and replaces_own or not is_own and replaces_further then
-        turn = math.min(turn, micros_until(state.own:ends(), call))
-      end
-      micros = math.max(micros, turn)
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    local is_own = limit == state.own
+    local turn = limit:micros_to_turn(state, call, before, hits, is_own and length or limit.window, is_own and max)
+    if is_own and replaces_own or not is_own and replaces_further then
+      turn = math.min(turn, micros_until(state.own:ends(), call))
     end
+    micros = math.max(micros, turn)
   end
   return micros
 end

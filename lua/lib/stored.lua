@@ -4,7 +4,7 @@
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
---   own                                   in a key whose own limit is a sliding window or a token bucket: what its kind stores
+--   own                                   in a key whose own limit has no boundary: what its kind stores
 --   more, queue, holds                    while anything else is to be said: JSON with the names of the state in the scripts, without
 --                                         what says nothing. `more` is there if any of them is. They are three, since Redis keeps
 --                                         a hash in half the memory as long as no value has more than 64 bytes

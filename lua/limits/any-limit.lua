@@ -4,7 +4,11 @@
 local held = require 'limits/held'
 local window = require 'limits/window'
 
-local any_limit = {}
+-- What a level that drains may lack by the rounding of doubles. Others are whole numbers.
+local EPSILON = 1e-9
+
+-- `counts_held`: held approvals count while they are held. A kind without that takes them once, when they are given.
+local any_limit = { counts_held = true, EPSILON = EPSILON }
 
 -- Gives a kind what it is like, so that no call looks in two tables. `pairs` is missing while Redis loads a function.
 local function complete(kind)
@@ -71,8 +75,13 @@ function any_limit:taken_of(hits)
   return self.counts == 'hits' and hits or 1
 end
 
+-- Whether approvals count because they are held. A limit that keeps what is released counts them as all others.
+function any_limit:has_holds()
+  return self.counts_held and not self.keeps
+end
+
 function any_limit:held(state)
-  return self.keeps and 0 or held.taken_of(self, state)
+  return self:has_holds() and held.taken_of(self, state) or 0
 end
 
 -- What the approvals take that are not held.
@@ -82,7 +91,7 @@ end
 
 -- This number of hits and ids more are held.
 function any_limit:hold(hits, ids)
-  if not self.keeps then
+  if self:has_holds() then
     self.used = self.used + (self.counts == 'hits' and hits or ids)
   end
 end
@@ -92,23 +101,33 @@ function any_limit:set_max(max)
   self.max = max
 end
 
+-- How much may count at once.
+function any_limit:capacity()
+  return self.max
+end
+
+-- What the approvals take, which is rounded up in `used`.
+function any_limit:exact_used()
+  return self.used
+end
+
 function any_limit:free()
-  return self.max - self.used
+  return self:capacity() - self:exact_used()
 end
 
 function any_limit:fits(hits)
-  return self:taken_of(hits) <= self:free()
+  return self:taken_of(hits) <= self:free() + EPSILON
 end
 
 -- Whether a waiter fits into what is left. One that needs more than the maximum, which was lowered since, gets a window
 -- for itself.
 function any_limit:fits_into(free, hits)
-  return self:taken_of(hits) <= free or free == self.max
+  return self:taken_of(hits) <= free + EPSILON or free >= self:capacity() - EPSILON
 end
 
--- Whether a check takes more than the maximum, so that it never fits.
+-- Whether a check takes more than may ever count at once.
 function any_limit:is_below(hits)
-  return self:taken_of(hits) > self.max
+  return self:taken_of(hits) > self:capacity()
 end
 
 function any_limit:is_full()
@@ -117,7 +136,7 @@ end
 
 -- Whether an id has to be kept of an approval. Ids that are held are kept with their holds.
 function any_limit:keeps_id_of(is_held)
-  return self.keeps or not is_held
+  return not is_held or not self:has_holds()
 end
 
 -- How many more ids it may keep.
@@ -173,8 +192,18 @@ function any_limit:amend(keys, state, id, hits, is_held)
   return before ~= nil
 end
 
--- Whether the limit of other rules, of the same kind, can go on with what was approved under this one.
-function any_limit:can_continue_as()
+-- Whether it counts the checks of a list (queue/lists), or, for nil, those that have no lane.
+function any_limit:counts_list(list)
+  return not self.lanes or self.lanes[list or ''] == true
+end
+
+-- Whether the limit of other rules can go on with what was approved under this one.
+function any_limit:continues_as(limit)
+  return self.algorithm == limit.algorithm and self:has_same_steps(limit)
+end
+
+-- Whether another limit of its kind counts approvals for as long, as far as that depends on the kind.
+function any_limit:has_same_steps()
   return true
 end
 

@@ -109,7 +109,7 @@ function calendar_window:begin_by(now_ms, set_at)
   return is_later
 end
 
-function calendar_window:can_continue_as(limit)
+function calendar_window:has_same_steps(limit)
   return self.parameter == limit.parameter
 end
 

@@ -1,11 +1,12 @@
 -- A limit whose approvals count until its window ends. This is the first kind of limits: each kind answers the
 -- questions below for a limit, `self`, which has:
---   algorithm             its kind: fixed_window, calendar, sliding_window or token_bucket
+--   algorithm             its kind, by its name in limits/kinds
 --   parameter             of the kind: the name of a calendar, the steps of a sliding window, the burst of a token bucket; nil
 --                         for this one
 --   has_boundary          whether it counts in windows, at whose ends other rules come into force
 --   takes_window          whether requests may set the length of its windows
 --   window_varies         whether its windows have different lengths
+--   has_pace              whether waiters are let go at an even pace
 --   name                  nil for the key's own limit
 --   window, max           the window's length in ms, and the maximum
 --   counts, keeps         as in lib/limits-text
@@ -22,9 +23,9 @@ local held = require 'limits/held'
 local json = require 'lib/json'
 local window = require 'limits/window'
 
--- `counts_held`: held approvals count in each window. A limit of which nothing is stored has the other values.
+-- A limit of which nothing is stored has the other values.
 local fixed_window = {
-  like = any_limit, has_boundary = true, takes_window = true, counts_held = true, carried = 0, surplus = 0, floor = 0, reported_until = 0,
+  like = any_limit, has_boundary = true, takes_window = true, carried = 0, surplus = 0, floor = 0, reported_until = 0,
 }
 
 local STORED = { 'carried', 'surplus', 'floor', 'reported_until' }
@@ -113,12 +114,12 @@ function fixed_window:roll(state, now_ms, length)
 end
 
 -- How much a window may have: its maximum, but no more ids than are kept.
-function fixed_window:capacity(state, call)
+function fixed_window:most_hits(state, call)
   return self.surplus == 0 and self.ids.have_one_each(state, self) and math.min(self.max, call.max_ids) or self.max
 end
 
 function fixed_window:is_full(state, call)
-  return self.used >= self:capacity(state, call)
+  return self.used >= self:most_hits(state, call)
 end
 
 function fixed_window:take(keys, state, call, id, hits, is_held)
@@ -203,7 +204,7 @@ end
 -- `before`: how many wait before it, each for one hit at least. `later`: the length of the windows after this one. `later_max`:
 -- their maximum, or nil if it stays.
 function fixed_window:micros_to_turn(state, call, before, hits, later, later_max)
-  local most = hits == 1 and self:capacity(state, call) or self.max
+  local most = hits == 1 and self:most_hits(state, call) or self.max
   local free = math.max(0, most - self.used)
   if before + math.min(self:taken_of(hits), most) <= free then
     return 0

@@ -32,8 +32,7 @@ end
 -- When the next lapse may make room in a limit, in ms since 1970; math.huge if none may. An approval that nobody has claimed is
 -- given back to every limit, and another one only where it counts as a held one.
 function held.next_lapse(limit, state)
-  local counts_held = limit.counts_held and not limit.keeps
-  return (counts_held or state.unclaimed + state.unclaimed_held > 0) and held.first_lapse(state) or math.huge
+  return (limit:has_holds() or state.unclaimed + state.unclaimed_held > 0) and held.first_lapse(state) or math.huge
 end
 
 -- The holds by lane with these more in a lane. `lane`: nil for none.

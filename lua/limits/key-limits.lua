@@ -22,7 +22,7 @@ end
 -- Tells the limits of a state what the caller says of their calendars.
 function key_limits.take_calendars(state, call)
   for _, limit in ipairs(state.limits) do
-    if limit.algorithm == 'calendar' then
+    if limit.window_varies then
       limit.windows = call.rules.calendars[limit.parameter]
     end
   end
@@ -78,7 +78,7 @@ end
 -- Whether waiters are let go at an even pace.
 function key_limits.have_pace(state)
   for _, limit in ipairs(state.limits) do
-    if limit.algorithm == 'token_bucket' then
+    if limit.has_pace then
       return true
     end
   end
@@ -121,7 +121,7 @@ function key_limits.take_own(keys, state, declared, call)
   local own = kinds.begin(declared, call.now_ms)
   own.max = state.max_is_set and before.max or declared.max
   own:move(call.now_us)
-  if before.algorithm == own.algorithm and before:can_continue_as(own) then
+  if before:continues_as(own) then
     continue_as(keys, call, before, own)
   else
     begin_without_ids(keys, before, own)
@@ -174,16 +174,16 @@ function key_limits.take_further(keys, state, rules, call)
     local limit = kinds.begin(rules.limits[i], call.now_ms)
     limit:move(call.now_us)
     local kept = before[limit.name]
-    local continues = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
+    local counts_alike = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
       and kept.lanes_text == limit.lanes_text
-    if continues and kept.algorithm == limit.algorithm and kept:can_continue_as(limit) then
+    if counts_alike and kept:continues_as(limit) then
       before[limit.name] = nil
       continue_as(keys, call, kept, limit)
     else
       -- Ids may be left from before the key was idle.
       begin_without_ids(keys, limit, limit)
       limit:hold(held.counted_by(limit, state))
-      if continues then
+      if counts_alike then
         limit:carry(state, kept:sum(state))
       end
     end
@@ -203,7 +203,7 @@ function key_limits.counting(state, list)
   end
   local limits = {}
   for _, limit in ipairs(state.limits) do
-    limits[#limits + 1] = kinds.counts_list(limit, list) and limit or nil
+    limits[#limits + 1] = limit:counts_list(list) and limit or nil
   end
   return limits
 end
@@ -354,7 +354,7 @@ end
 function key_limits.used_of_all(state)
   local sum = 0
   for _, limit in ipairs(state.limits) do
-    sum = sum + (limit.drained or limit.used)
+    sum = sum + limit:exact_used()
   end
   return sum
 end

@@ -18,11 +18,6 @@ function kinds.begin(declared, start)
   return BY_ALGORITHM[declared.algorithm].begin(declared, start, declared.name and further_ids or own_ids)
 end
 
--- Whether a limit counts the checks of a list (queue/lists), or, for nil, those that have no lane.
-function kinds.counts_list(limit, list)
-  return not limit.lanes or limit.lanes[list or ''] == true
-end
-
 -- Whether a limit, of a state or of rules, counts in windows, at whose ends other rules come into force.
 function kinds.has_boundary(limit)
   return BY_ALGORITHM[limit.algorithm].has_boundary or false

@@ -13,7 +13,7 @@ local any_limit = require 'limits/any-limit'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
 
-local sliding_window = { like = any_limit, counts_held = true, number = 0, generation = 0, kept_generation = 0 }
+local sliding_window = { like = any_limit, number = 0, generation = 0, kept_generation = 0 }
 
 function sliding_window.begin(declared, start)
   local step = math.max(1, math.ceil(declared.window / declared.parameter))
@@ -203,7 +203,7 @@ function sliding_window:continue_as(limit, now_ms)
   limit:roll(nil, now_ms)
 end
 
-function sliding_window:can_continue_as(limit)
+function sliding_window:has_same_steps(limit)
   return limit.window == self.window and limit.parameter == self.parameter
 end
 

@@ -27,14 +27,13 @@ local held = require 'limits/held'
 local json = require 'lib/json'
 local recent_ids = require 'limits/recent-ids'
 
--- What a level may lack by the rounding of doubles.
-local EPSILON = 1e-9
+local EPSILON = any_limit.EPSILON
 -- While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
 -- late costs delay and no rate.
 local CREDIT_MICROS = 30000
 
 local token_bucket = {
-  like = any_limit, level = 0, time = 0, pace_since = 0, drained = 0, excess = 0, high_max = 0, excess_left = 0,
+  like = any_limit, has_pace = true, counts_held = false, level = 0, time = 0, pace_since = 0, drained = 0, excess = 0, high_max = 0, excess_left = 0,
   generation = 0, kept_generation = 0,
 }
 
@@ -61,12 +60,8 @@ function token_bucket:read(_, stored)
   self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
 end
 
-function token_bucket:held()
-  return 0
-end
-
 -- Each check asks several times. `math.min` would take twice as long.
-function token_bucket:burst()
+function token_bucket:capacity()
   local burst, max = self.parameter, self.max
   return burst < max and burst or max
 end
@@ -188,24 +183,8 @@ function token_bucket:set_max(max)
   end
 end
 
-function token_bucket:free()
-  return self:burst() - self.drained
-end
-
-function token_bucket:fits(hits)
-  return self:taken_of(hits) <= self:free() + EPSILON
-end
-
-function token_bucket:fits_into(free, hits)
-  return self:taken_of(hits) <= free + EPSILON or free >= self:burst() - EPSILON
-end
-
-function token_bucket:is_below(hits)
-  return self:taken_of(hits) > self:burst()
-end
-
-function token_bucket:keeps_id_of()
-  return true
+function token_bucket:exact_used()
+  return self.drained
 end
 
 -- What is kept with an id of now: the time of its approval.
@@ -218,15 +197,12 @@ function token_bucket:count(taken)
   raise(self, taken, taken)
 end
 
-function token_bucket:hold()
-end
-
 -- What an approval took, and when; nil if an empty bucket would have filled since.
 function token_bucket:find(keys, _, id)
   local taken, time = recent_ids.find(keys, self, id)
   -- An approval from before the clock went back counts from then on.
   time = taken and math.min(time, self.time)
-  if taken and self:drains_in(self.now_us - time) <= self:burst() then
+  if taken and self:drains_in(self.now_us - time) <= self:capacity() then
     return taken, time
   end
 end
@@ -247,11 +223,11 @@ end
 
 -- When this number of hits has drained, or, if it fits already, one more hit than now; in ms since 1970.
 local function drained_at(self, hits)
-  local wanted = math.min(self:taken_of(hits or 1), self:burst())
+  local wanted = math.min(self:taken_of(hits or 1), self:capacity())
   if not hits or wanted <= self:free() + EPSILON then
     wanted = math.max(1, math.floor(self:free() + EPSILON) + 1)
   end
-  if self.max == 0 or wanted > self:burst() then
+  if self.max == 0 or wanted > self:capacity() then
     return self.start + self.window
   end
   return (self.now_us + self:micros_to_drain(wanted - self:free())) / 1000
@@ -263,7 +239,7 @@ function token_bucket:room_at(state, hits)
 end
 
 function token_bucket:micros_to_turn(_, _, before, hits)
-  local wanted = before + math.min(self:taken_of(hits), self:burst())
+  local wanted = before + math.min(self:taken_of(hits), self:capacity())
   return self.max == 0 and math.huge or self:micros_to_drain(wanted - self:free())
 end
 
@@ -288,7 +264,7 @@ end
 
 function token_bucket:carry(state, sum)
   if sum > 0 then
-    self:set_level(math.min(sum, self:burst()), 0)
+    self:set_level(math.min(sum, self:capacity()), 0)
   end
 end
 
@@ -321,7 +297,7 @@ end
 function token_bucket:restore_full(state, now_ms, millis_left)
   self.now_us = now_ms * 1000
   local left = math.max(0, math.min(millis_left, self.window))
-  self:set_level(self:burst() - 1 + self:drains_in(left * 1000), 0)
+  self:set_level(self:capacity() - 1 + self:drains_in(left * 1000), 0)
 end
 
 return token_bucket

@@ -3,7 +3,6 @@
 
 local entries = require 'queue/entries'
 local key_limits = require 'limits/key-limits'
-local kinds = require 'limits/kinds'
 local lists = require 'queue/lists'
 local queue = require 'queue/queue'
 local recovery = require 'lib/recovery'
@@ -42,7 +41,7 @@ function heads.stops_of(state, left, entry)
   end
   return function(list)
     for _, limit in ipairs(lacking) do
-      if kinds.counts_list(limit, list) then
+      if limit:counts_list(list) then
         return true
       end
     end

@@ -4,6 +4,7 @@ import { CALENDAR_UNITS } from '../limiter/calendar/calendar.js';
 import {
   ALGORITHM_NAMES,
   DEFAULT_ALGORITHM,
+  forEachParameter,
   kindOf,
   type NamedAlgorithm,
 } from '../limiter/kinds/kinds.js';
@@ -23,8 +24,7 @@ const algorithmFields = {
     .exclude([DEFAULT_ALGORITHM.name])
     .optional()
     .meta({ description: 'How approvals count. Left out for fixed windows.' }),
-  Steps: count.optional().meta({ description: 'The steps of a sliding window.' }),
-  Burst: count.optional().meta({ description: 'What a token bucket approves at once.' }),
+  ...forEachParameter('shown', ({ description }) => count.optional().meta({ description })),
   Calendar: z
     .enum(CALENDAR_UNITS)
     .optional()
@@ -228,5 +228,5 @@ function toLimit({ name = '', windowMillis, counts, maximum, algorithm, lanes, u
 }
 
 function shownAlgorithm(algorithm: NamedAlgorithm): Pick<Instance, keyof typeof algorithmFields> {
-  return kindOf(algorithm).shown(algorithm) as Pick<Instance, keyof typeof algorithmFields>;
+  return kindOf(algorithm).shown(algorithm);
 }

@@ -2,9 +2,12 @@ import { isIP } from 'node:net';
 
 import { z } from 'zod';
 
-import { ALGORITHM_NAMES } from '../limiter/kinds/kinds.js';
-import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
-import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
+import {
+  ALGORITHM_NAMES,
+  DEFAULT_ALGORITHM,
+  forEachParameter,
+  PARAMETERS,
+} from '../limiter/kinds/kinds.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './named-file.js';
@@ -18,11 +21,6 @@ const TLS_SETTINGS = [
   'REDIS_TLS_CERT_FILE',
   'REDIS_TLS_KEY_FILE',
   'REDIS_TLS_SERVER_NAME',
-] as const;
-/** The settings that only one algorithm has. */
-const ALGORITHM_SETTINGS = [
-  ['WINDOW_STEPS', 'sliding_window'],
-  ['BURST', 'token_bucket'],
 ] as const;
 
 function oneOf<const Values extends readonly string[]>(values: Values) {
@@ -60,9 +58,10 @@ export const settingsSchema = z.object({
 
   WINDOW_MILLIS: wholeNumber(BOUNDS.windowMillis).default(1000),
   MAX_REQUESTS: wholeNumber(BOUNDS.maxRequests).default(100),
-  ALGORITHM: oneOf(ALGORITHM_NAMES).default('fixed_window'),
-  WINDOW_STEPS: wholeNumber(BOUNDS.steps).default(DEFAULT_STEPS),
-  BURST: wholeNumber(BOUNDS.burst).default(DEFAULT_BURST),
+  ALGORITHM: oneOf(ALGORITHM_NAMES).default(DEFAULT_ALGORITHM.name),
+  ...forEachParameter('setting', ({ bounds, default: value }) =>
+    wholeNumber(bounds).default(value),
+  ),
   MAX_REQUESTS_IN_QUEUE: wholeNumber(BOUNDS.maxRequestsInQueue).default(400),
   REQUESTS_CAN_SET_RATE: yesOrNo().default(true),
   REQUESTS_CAN_MOD_QUEUE: yesOrNo().default(true),
@@ -260,12 +259,14 @@ function isDecodable(text: string): boolean {
 }
 
 function checkAlgorithm(settings: Settings, given: ReadonlySet<string>): void {
-  for (const [name, algorithm] of ALGORITHM_SETTINGS) {
-    const fits = !given.has(name) || settings.ALGORITHM === algorithm;
-    demand(fits, name, String(settings[name]), `ALGORITHM=${algorithm}, not ${settings.ALGORITHM}`);
+  const { ALGORITHM, MAX_REQUESTS } = settings;
+  for (const { setting, algorithm, isAtMostMaximum } of PARAMETERS) {
+    const value = settings[setting];
+    const isTaken = !given.has(setting) || ALGORITHM === algorithm;
+    demand(isTaken, setting, String(value), `ALGORITHM=${algorithm}, not ${ALGORITHM}`);
+    const fits = !isAtMostMaximum || value <= MAX_REQUESTS;
+    demand(fits, setting, String(value), `at most MAX_REQUESTS, ${MAX_REQUESTS}`);
   }
-  const { BURST, MAX_REQUESTS } = settings;
-  demand(BURST <= MAX_REQUESTS, 'BURST', String(BURST), `at most MAX_REQUESTS, ${MAX_REQUESTS}`);
 }
 
 function checkPair(

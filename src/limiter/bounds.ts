@@ -4,10 +4,6 @@ export const BOUNDS = {
   /** 0 turns queueing off. */
   maxRequestsInQueue: { min: 0, max: 100_000 },
   windowMillis: { min: 1, max: 366 * 24 * 60 * 60 * 1000 },
-  /** The steps of a sliding window. */
-  steps: { min: 2, max: 60 },
-  /** What a token bucket approves at once. */
-  burst: { min: 1, max: 1_000_000_000 },
   /** 0 waits only for a turn that has come already. */
   maxWaitMillis: { min: 0, max: 366 * 24 * 60 * 60 * 1000 },
   hits: { min: 1, max: 1_000_000_000 },

@@ -86,7 +86,7 @@ export function hasSettableWindow({ algorithm }: Pick<LimitInForce, 'algorithm'>
   return kindOf(algorithm).hasSettableWindow(algorithm);
 }
 
-/** Whether two limits count by the same algorithm, with the same calendar, steps or burst. */
+/** Whether two limits count by the same algorithm, with the same calendar or parameter. */
 export function isSameAlgorithm(
   one: Pick<LimitInForce, 'algorithm'>,
   other: Pick<LimitInForce, 'algorithm'>,
@@ -110,6 +110,29 @@ export function capacityOf({
   algorithm,
 }: Pick<LimitInForce, 'maximum' | 'algorithm'>): number {
   return kindOf(algorithm).capacity(algorithm, maximum);
+}
+
+/** Returns what a limit has left. @param used what counts now; Infinity if nothing is left all the same */
+export function limitQuota(
+  { name, algorithm, counts, keepsReleased, lanes }: LimitInForce,
+  windowMillis: number,
+  maximum: number,
+  used: number,
+  resetMillis: number,
+): LimitQuota {
+  const remaining = Math.max(0, capacityOf({ maximum, algorithm }) - used);
+  // A spread takes longer.
+  return {
+    name,
+    windowMillis,
+    maximum,
+    algorithm,
+    counts,
+    keepsReleased,
+    lanes,
+    remaining,
+    resetMillis,
+  };
 }
 
 /** For how long an approval may count, in milliseconds. */

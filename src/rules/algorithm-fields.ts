@@ -1,16 +1,15 @@
 import { z } from 'zod';
 
-import { BOUNDS } from '../limiter/bounds.js';
 import { CALENDAR_UNITS, NOMINAL_MILLIS } from '../limiter/calendar/calendar.js';
 import { type CalendarOf, notATimeZone, timeZoneNamed } from '../limiter/calendar/time-zones.js';
 import {
   type Algorithm,
   ALGORITHM_NAMES,
-  type AlgorithmName,
+  algorithmOf,
   DEFAULT_ALGORITHM,
+  forEachParameter,
+  PARAMETERS,
 } from '../limiter/kinds/kinds.js';
-import { DEFAULT_STEPS } from '../limiter/kinds/sliding-window.js';
-import { DEFAULT_BURST } from '../limiter/kinds/token-bucket.js';
 import { text, wholeNumber } from './field-schemas.js';
 
 /** The fields that say how the approvals of a limit count. They are one unit: a later rule replaces all of them. */
@@ -18,8 +17,7 @@ export const ALGORITHM_FIELDS = {
   algorithm: z
     .enum(ALGORITHM_NAMES, { error: `must be one of ${ALGORITHM_NAMES.join(', ')}` })
     .optional(),
-  steps: wholeNumber(BOUNDS.steps).optional(),
-  burst: wholeNumber(BOUNDS.burst).optional(),
+  ...forEachParameter('field', ({ bounds }) => wholeNumber(bounds).optional()),
   /** Fixed windows that are days, weeks or months. */
   calendar: z
     .enum(CALENDAR_UNITS, { error: `must be one of ${CALENDAR_UNITS.join(', ')}` })
@@ -46,29 +44,30 @@ type WithAlgorithm = Partial<z.infer<z.ZodObject<typeof ALGORITHM_FIELDS>>> &
 
 /** A check for a schema: adds an issue for a field that does not go with the algorithm or the maximum beside it. */
 export function checkAlgorithmFields({ value, issues }: z.core.ParsePayload<WithAlgorithm>): void {
-  const reject = (field: 'steps' | 'burst' | 'calendar' | 'time_zone', message: string): void => {
+  const reject = (field: keyof WithAlgorithm, message: string): void => {
     issues.push({ code: 'custom', path: [field], message, input: value });
   };
-  const { algorithm, steps, burst, calendar } = value;
+  const { algorithm, calendar } = value;
+  const ofCalendar = DEFAULT_ALGORITHM.name;
   if (calendar !== undefined && value.window_millis !== undefined) {
     reject('calendar', 'must not have window_millis beside it');
   }
-  if (calendar !== undefined && algorithm !== undefined && algorithm !== 'fixed_window') {
-    reject('calendar', `must have algorithm: fixed_window beside it, or none, not ${algorithm}`);
+  if (calendar !== undefined && algorithm !== undefined && algorithm !== ofCalendar) {
+    reject('calendar', `must have algorithm: ${ofCalendar} beside it, or none, not ${algorithm}`);
   }
   if (value.time_zone !== undefined && calendar === undefined) {
     reject('time_zone', 'must have calendar beside it');
   }
   const instead = algorithm === undefined ? 'beside it' : `beside it, not ${algorithm}`;
-  if (steps !== undefined && algorithm !== 'sliding_window') {
-    reject('steps', `must have algorithm: sliding_window ${instead}`);
-  }
-  if (burst === undefined) return;
-  if (algorithm !== 'token_bucket') reject('burst', `must have algorithm: token_bucket ${instead}`);
   const maximum = MAXIMA.find((field) => value[field] !== undefined);
-  const most = maximum === undefined ? undefined : value[maximum];
-  if (most !== undefined && burst > most) {
-    reject('burst', `must be at most ${maximum}, ${most}, not ${burst}`);
+  const most = (maximum && value[maximum]) ?? Infinity;
+  for (const { field, algorithm: taker, isAtMostMaximum } of PARAMETERS) {
+    const { [field]: given } = value;
+    if (given === undefined) continue;
+    if (algorithm !== taker) reject(field, `must have algorithm: ${taker} ${instead}`);
+    if (isAtMostMaximum && given > most) {
+      reject(field, `must be at most ${maximum}, ${most}, not ${given}`);
+    }
   }
 }
 
@@ -80,32 +79,14 @@ interface DeclaredKind {
 
 /** Returns what a rule or one of its limits says of its algorithm; undefined if it names neither that nor a calendar. */
 export function kindIn(
-  { algorithm, steps, burst, calendar, time_zone: zone = DEFAULT_TIME_ZONE }: WithAlgorithm,
+  { algorithm, calendar, time_zone: zone = DEFAULT_TIME_ZONE, ...parameters }: WithAlgorithm,
   calendarOf: CalendarOf,
 ): DeclaredKind | undefined {
   if (calendar) {
     return {
-      algorithm: { name: 'fixed_window', calendar: calendarOf(calendar, zone) },
+      algorithm: { ...DEFAULT_ALGORITHM, calendar: calendarOf(calendar, zone) },
       windowMillis: NOMINAL_MILLIS[calendar],
     };
   }
-  return algorithm && { algorithm: algorithmOf(algorithm, { steps, burst }) };
-}
-
-/** Returns the algorithm of a name. Numbers that it does not have are ignored. */
-export function algorithmOf(
-  name: AlgorithmName,
-  {
-    steps = DEFAULT_STEPS,
-    burst = DEFAULT_BURST,
-  }: { readonly steps?: number | undefined; readonly burst?: number | undefined },
-): Algorithm {
-  switch (name) {
-    case 'fixed_window':
-      return DEFAULT_ALGORITHM;
-    case 'sliding_window':
-      return { name, steps };
-    case 'token_bucket':
-      return { name, burst };
-  }
+  return algorithm && { algorithm: algorithmOf(algorithm, parameters) };
 }

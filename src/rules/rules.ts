@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import { WatchedFiles } from '../config/watched-files.js';
-import { algorithmOf } from './algorithm-fields.js';
+import { algorithmOf, forEachParameter } from '../limiter/kinds/kinds.js';
 import { ownLimit } from '../limiter/limits.js';
 import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';
@@ -17,8 +17,8 @@ export type Rules = Pick<
 
 /** What applies to a key that no rule matches. */
 export function defaultPolicy(settings: Settings): KeyPolicy {
-  const { ALGORITHM: name, WINDOW_STEPS: steps, BURST: burst } = settings;
-  const algorithm = algorithmOf(name, { steps, burst });
+  const parameters = forEachParameter('field', ({ setting }) => settings[setting]);
+  const algorithm = algorithmOf(settings.ALGORITHM, parameters);
   return completed({
     limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS, algorithm)],
     maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,

@@ -69,14 +69,14 @@ export function exceededLimit({ limits }: Quota, hits = 1): LimitQuota | undefin
 }
 
 /**
- * Returns when a limit that has too little left for a check may have room for it, in milliseconds from now on. A token
- * bucket drains evenly from the time on at which it has room for one more hit.
+ * Returns when a limit that has too little left for a check may have room for it, in milliseconds from now on. One
+ * with a pace drains evenly from the time on at which it has room for one more hit.
  * @param hits those of the check
  */
 function millisToFit(limit: LimitQuota, hits = 1): number {
   const { algorithm, maximum, windowMillis, remaining, resetMillis } = limit;
   if (!kindOf(algorithm).hasPace) return resetMillis;
-  // More hits than the burst never fit.
+  // More hits than the capacity never fit.
   const missing = Math.min(takenOf(limit, hits), capacityOf(limit)) - remaining - 1;
   if (missing <= 0) return resetMillis;
   return resetMillis + (missing * windowMillis) / maximum;

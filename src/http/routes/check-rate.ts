@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import type { WaitingBody } from '../../api/answers.js';
 import type { Settings } from '../../config/settings.js';
+import { kindOf } from '../../limiter/kinds/kinds.js';
 import type {
   CheckRequest,
   Decision,
@@ -286,9 +287,10 @@ export function rejectTooManyHits(
   if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
     return;
   const below = limitBelow(decision.quota, hits) ?? decision.quota.limits[0];
-  const { name, maximum } = below;
+  const { name, maximum, algorithm } = below;
   const max = capacityOf(below);
   const limit = name === undefined ? 'the key' : `the limit ${name}`;
-  const bound = max < maximum ? 'burst' : 'maximum';
+  const parameter = max < maximum ? kindOf(algorithm).parameter : undefined;
+  const bound = parameter?.field ?? 'maximum';
   throw serviceError('TOO_MANY_HITS', { hits, max, bound, limit });
 }

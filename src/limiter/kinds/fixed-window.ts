@@ -15,7 +15,7 @@ export interface FixedWindowAlgorithm<Named extends CalendarName = Calendar> {
   readonly calendar?: Named | undefined;
 }
 
-export const fixedWindow: Kind<FixedWindowAlgorithm<CalendarName>> = {
+export const fixedWindow = {
   hasBoundary: true,
   hasPace: false,
   storedNames: 1,
@@ -24,13 +24,14 @@ export const fixedWindow: Kind<FixedWindowAlgorithm<CalendarName>> = {
   // A change of the clock makes a day longer.
   longestCountMillis: ({ calendar }, windowMillis) =>
     calendar ? windowMillis + NOMINAL_MILLIS.day : windowMillis,
+  parameter: undefined,
   describe: ({ name, calendar }) =>
     calendar ? `calendar ${calendar.unit}, ${calendar.timeZone}` : name,
-  shown: ({ calendar }) =>
+  shown: ({ calendar }): Readonly<Record<string, string>> =>
     calendar ? { Calendar: calendar.unit, TimeZone: calendar.timeZone } : {},
   toStored: ({ calendar }) => calendar && ['calendar', calendarText(calendar)],
   ofStored: { calendar: (text) => ({ name: 'fixed_window', calendar: calendarIn(text) }) },
-};
+} satisfies Kind<FixedWindowAlgorithm<CalendarName>>;
 
 /** A calendar in the store. No name of a time zone has a `.`, and the limits of a key must not have a `/` in a call of checks. */
 export function calendarText({ unit, timeZone }: CalendarName): string {

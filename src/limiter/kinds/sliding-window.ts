@@ -1,4 +1,4 @@
-import type { Kind } from './kind.js';
+import { type Kind, withParameter } from './kind.js';
 
 /** Never more than the maximum counts in any span of the window, which moves on in `steps`. */
 export interface SlidingWindowAlgorithm {
@@ -6,9 +6,7 @@ export interface SlidingWindowAlgorithm {
   readonly steps: number;
 }
 
-export const DEFAULT_STEPS = 10;
-
-export const slidingWindow: Kind<SlidingWindowAlgorithm> = {
+export const slidingWindow = {
   hasBoundary: false,
   hasPace: false,
   storedNames: 2,
@@ -16,8 +14,14 @@ export const slidingWindow: Kind<SlidingWindowAlgorithm> = {
   capacity: (_, maximum) => maximum,
   // It ends two of its steps later at most.
   longestCountMillis: (_, windowMillis) => 2 * windowMillis + 2,
-  describe: ({ name, steps }) => `${name}, ${steps} steps`,
-  shown: ({ name, steps }) => ({ Algorithm: name, Steps: steps }),
-  toStored: ({ name, steps }) => [name, String(steps)],
-  ofStored: { sliding_window: (steps) => ({ name: 'sliding_window', steps: Number(steps) }) },
-};
+  ...withParameter('sliding_window', {
+    field: 'steps',
+    setting: 'WINDOW_STEPS',
+    shown: 'Steps',
+    bounds: { min: 2, max: 60 },
+    isAtMostMaximum: false,
+    default: 10,
+    description: 'The steps of a sliding window.',
+    describe: (steps: number) => `${steps} steps`,
+  }),
+} satisfies Kind<SlidingWindowAlgorithm>;

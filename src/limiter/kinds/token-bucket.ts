@@ -1,4 +1,4 @@
-import type { Kind } from './kind.js';
+import { type Kind, withParameter } from './kind.js';
 
 /** Approvals are let go at an even pace of the maximum per window, and up to `burst` at once. */
 export interface TokenBucketAlgorithm {
@@ -6,17 +6,21 @@ export interface TokenBucketAlgorithm {
   readonly burst: number;
 }
 
-export const DEFAULT_BURST = 1;
-
-export const tokenBucket: Kind<TokenBucketAlgorithm> = {
+export const tokenBucket = {
   hasBoundary: false,
   hasPace: true,
   storedNames: 2,
   hasSettableWindow: () => false,
   capacity: ({ burst }, maximum) => Math.min(burst, maximum),
   longestCountMillis: (_, windowMillis) => windowMillis,
-  describe: ({ name, burst }) => `${name}, burst ${burst}`,
-  shown: ({ name, burst }) => ({ Algorithm: name, Burst: burst }),
-  toStored: ({ name, burst }) => [name, String(burst)],
-  ofStored: { token_bucket: (burst) => ({ name: 'token_bucket', burst: Number(burst) }) },
-};
+  ...withParameter('token_bucket', {
+    field: 'burst',
+    setting: 'BURST',
+    shown: 'Burst',
+    bounds: { min: 1, max: 1_000_000_000 },
+    isAtMostMaximum: true,
+    default: 1,
+    description: 'What a token bucket approves at once.',
+    describe: (burst: number) => `burst ${burst}`,
+  }),
+} satisfies Kind<TokenBucketAlgorithm>;

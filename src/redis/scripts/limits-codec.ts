@@ -3,11 +3,11 @@ import { calendarText } from '../../limiter/kinds/fixed-window.js';
 import { type Algorithm, algorithmOfStored, kindOf } from '../../limiter/kinds/kinds.js';
 import {
   calendarOf,
-  capacityOf,
   type ForEachLimit,
   forEachLimit,
   type Limit,
   type LimitInForce,
+  limitQuota,
   ownLimit,
 } from '../../limiter/limits.js';
 
@@ -113,22 +113,8 @@ export function quotaIn(
   const numbers = typeof used === 'number' ? [[used, millisToRoom * 1000]] : numbersIn(used);
   return {
     limits: forEachLimit(limits, (limit, i) => {
-      const { name, maximum, algorithm, counts, keepsReleased, lanes } = limit;
       const [ofLimit = 0, micros = 0, windowMillis = limit.windowMillis] = numbers[i] ?? [];
-      const remaining = Math.max(0, capacityOf(limit) - ofLimit);
-      const resetMillis = micros / 1000;
-      // A spread takes longer.
-      return {
-        name,
-        windowMillis,
-        maximum,
-        algorithm,
-        counts,
-        keepsReleased,
-        lanes,
-        remaining,
-        resetMillis,
-      };
+      return limitQuota(limit, windowMillis, limit.maximum, ofLimit, micros / 1000);
     }),
   };
 }

@@ -248,7 +248,7 @@ export function describeDetail(open: Open, redis: RedisForTests): void {
         await untilText(
           page,
           '#limits',
-          /minute\s+9 per 1 min, sliding window of 20 steps\s+rule 1/,
+          /minute\s+9 per 1 min, sliding window, steps 20\s+rule 1/,
         );
         expect(complaints).toEqual([]);
       });

@@ -11,7 +11,7 @@ import type { Access } from '../../../service/callers/access.js';
 import type { Fleet } from '../../../service/fleet/fleet.js';
 import type { RequestContext } from '../../../service/request-context.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
-import { statesOf } from './key-survey.js';
+import { shownLimits, statesOf } from './key-survey.js';
 import { parseKeyIn } from './ui-parameters.js';
 
 /** How many requests of the queue are shown one by one. */
@@ -48,11 +48,15 @@ export function keyDetail(parts: DetailParts): RequestHandler {
       found: detail !== undefined,
       isCurrent,
       replica,
-      ...(detail && { ...named(detail, replica), states: statesOf(detail, run) }),
+      ...(detail && {
+        ...named(detail, replica),
+        limits: shownLimits(detail.limits),
+        states: statesOf(detail, run),
+      }),
       holdings,
       may: rightsOn(key, { access, rules }, response.locals.context),
       recentDenials: run,
-      explained,
+      explained: { ...explained, limits: shownLimits(explained.limits) },
       history,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);

@@ -4,13 +4,14 @@ import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from '../../../common/clock.js';
 import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors.js';
+import { kindOf } from '../../../limiter/kinds/kinds.js';
 import type {
   InstanceState,
   Limiter,
   Operator,
   QueueingReplica,
 } from '../../../limiter/limiter.js';
-import { capacityOf } from '../../../limiter/limits.js';
+import { capacityOf, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 
 /**
@@ -71,11 +72,24 @@ export function needOf(state: InstanceState, run: DeniedKey | undefined): number
 
 /** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
 export function fillOf({ limits }: Pick<InstanceState, 'limits'>): number {
-  const fills = limits.map((limit) => {
-    const capacity = capacityOf(limit);
-    return capacity === 0 ? 1 : limit.used / capacity;
-  });
-  return Math.min(1, Math.max(...fills));
+  return Math.min(1, Math.max(...limits.map(fillOfLimit)));
+}
+
+/** A limit by rules counts nothing. */
+type ShownLimit = LimitInForce & { readonly used?: number };
+
+function fillOfLimit(limit: ShownLimit): number {
+  const capacity = capacityOf(limit);
+  return capacity === 0 ? 1 : (limit.used ?? 0) / capacity;
+}
+
+/** Returns the limits of a key as the page gets them, which knows no kind of limits. */
+export function shownLimits(limits: readonly ShownLimit[]) {
+  return limits.map((limit) => ({
+    ...limit,
+    fill: fillOfLimit(limit),
+    hasBoundary: kindOf(limit.algorithm).hasBoundary,
+  }));
 }
 
 /** Denials per second: those of the current run, or those of all replicas in this window, which may have just begun. */

@@ -13,7 +13,7 @@ import type { Slices } from '../../../service/deciding/slices.js';
 import type { Fleet, FleetView } from '../../../service/fleet/fleet.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
 import { chooseRows, type KeyRow, refreshRows, type RowSources } from './key-rows.js';
-import { KeySurvey, type Survey } from './key-survey.js';
+import { KeySurvey, shownLimits, type Survey } from './key-survey.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page polls: less often if there are more keys to choose from. */
@@ -61,7 +61,8 @@ export function overview(parts: OverviewParts): RequestHandler {
       ...knowledgeOf(fleet, survey, keys, systemClock.now()),
       replicas: fleet.replicas,
       survey: { ...surveyed, keys: found, kept },
-      ...{ counts, matching, keys },
+      ...{ counts, matching },
+      keys: keys.map((row) => ({ ...row, limits: shownLimits(row.limits) })),
       intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
     };
     sendJson(response, 200, body, BROWSER_HEADERS);

@@ -1,8 +1,18 @@
 import type { RemainingReport } from '../../limiter.js';
 import { kindOf } from '../../kinds/kinds.js';
-import { type Limit, type LimitQuota, type LimitState, takenOf } from '../../limits.js';
+import {
+  capacityOf,
+  type Limit,
+  type LimitQuota,
+  limitQuota,
+  type LimitState,
+  takenOf,
+} from '../../limits.js';
 import type { Held, Holds } from '../holds.js';
 import type { Window } from './window.js';
+
+/** What a level that drains may lack by the rounding of doubles. Others are whole numbers. */
+export const EPSILON = 1e-9;
 
 /**
  * When the next lapse may make room in a limit; Infinity if none may. An approval that nobody has claimed is given back to
@@ -126,15 +136,15 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** Whether an approval with this number of hits fits. */
   fits(hits: number): boolean {
-    return this.used + this.takenOf(hits) <= this.maximum;
+    return this.takenOf(hits) <= this.free + EPSILON;
   }
 
   /** Whether a waiter fits. One that needs more than the maximum, which was lowered since, gets a window for itself. */
   fitsAlone(hits: number): boolean {
-    return this.fits(hits) || (this.used === 0 && this.maximum > 0);
+    return this.fits(hits) || (this.maximum > 0 && this.free >= this.capacity - EPSILON);
   }
 
-  /** Whether it takes more than the maximum, so that it never fits. */
+  /** Whether it takes more than may ever count at once. */
   isBelow(hits: number): boolean {
     return this.takenOf(hits) > this.capacity;
   }
@@ -215,7 +225,10 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   }
 
   /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
-  abstract continuesAs(limit: Limit): boolean;
+  continuesAs(limit: Limit): boolean {
+    const isSameKind = limit.algorithm.name === this.limit.algorithm.name;
+    return isSameKind && this.countsAs(limit) && this.hasSameSteps(limit as Rules);
+  }
 
   /** Takes other rules, under which it continues. All that was approved goes on to count. */
   abstract change(now: number, limit: Limit): void;
@@ -241,15 +254,10 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   abstract copy(key: WithHolds, window?: Window): CountedLimit;
 
   state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
     return {
-      name,
+      ...this.limit,
       windowMillis: this.window.millisAt(now),
       maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
       used: this.usedAt(now),
       millisToWindowEnd: this.window.millisLeft(now),
     };
@@ -257,19 +265,9 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** @param pausedUntil -Infinity if the key is not paused */
   quota(now: number, pausedUntil: number): LimitQuota {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
-    const isPaused = pausedUntil > -Infinity;
-    return {
-      name,
-      windowMillis: this.millis,
-      maximum: this.maximum,
-      algorithm,
-      counts,
-      keepsReleased,
-      lanes,
-      remaining: isPaused ? 0 : Math.max(0, this.capacity - this.used),
-      resetMillis: millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now),
-    };
+    const used = pausedUntil > -Infinity ? Infinity : this.used;
+    const resetMillis = millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now);
+    return limitQuota(this.limit, this.millis, this.maximum, used, resetMillis);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
@@ -283,12 +281,27 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** What may count at once. */
   protected get capacity(): number {
-    return this.maximum;
+    return capacityOf({ maximum: this.maximum, algorithm: this.limit.algorithm });
+  }
+
+  /** Below 0 if more counts. */
+  protected get free(): number {
+    return this.capacity - this.exactUsed;
+  }
+
+  /** Whether approvals count because they are held. A limit that keeps what is released counts them as all others. */
+  protected get countsHeld(): boolean {
+    return !this.limit.keepsReleased;
+  }
+
+  /** Whether the limit of its kind counts approvals for as long, as far as that depends on the kind. */
+  protected hasSameSteps(_limit: Rules): boolean {
+    return true;
   }
 
   /** When the next lapse may make room. */
   protected get nextLapse(): number {
-    return nextLapse(this.key.holds, !this.keepsIdOf(true));
+    return nextLapse(this.key.holds, this.countsHeld);
   }
 
   /** What the held approvals will take that have not lapsed at a time. */
@@ -298,7 +311,7 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** Whether it has the id of an approval itself. Other ids that are held are kept with their holds, and count with them. */
   protected keepsIdOf(isHeld: boolean): boolean {
-    return !isHeld || this.limit.keepsReleased;
+    return !isHeld || !this.countsHeld;
   }
 
   protected takenOf(hits: number): number {
@@ -306,7 +319,7 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   }
 
   protected takenByHeld(held: Held | undefined): number {
-    if (!held || this.limit.keepsReleased) return 0;
+    if (!held || !this.countsHeld) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }
 }

@@ -132,11 +132,6 @@ export class FixedWindow extends CountedLimit {
     return this.window.millisToEndAfter(now, windows, laterMillis);
   }
 
-  continuesAs(other: Limit): boolean {
-    const isSame = isSameCalendar(calendarOf(this.limit), calendarOf(other));
-    return this.countsAs(other) && other.algorithm.name === 'fixed_window' && isSame;
-  }
-
   /**
    * If the window is over by a shorter length, its approvals count in the window that is current by that length: ids have
    * no times, and some were approved in it.
@@ -161,6 +156,10 @@ export class FixedWindow extends CountedLimit {
     copy.#surplus = this.#surplus;
     copy.#floor = this.#floor;
     return copy;
+  }
+
+  protected override hasSameSteps(other: Limit): boolean {
+    return isSameCalendar(calendarOf(this.limit), calendarOf(other));
   }
 
   protected override usedAt(now: number): number {

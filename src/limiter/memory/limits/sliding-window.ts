@@ -1,20 +1,20 @@
+import type { SlidingWindowAlgorithm } from '../../kinds/sliding-window.js';
 import type { Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { CountedLimit, type WithHolds } from './counted-limit.js';
-import { RecentIds, type Taken } from './recent-ids.js';
+import type { WithHolds } from './counted-limit.js';
+import { MovingLimit } from './moving-limit.js';
+import type { Taken } from './recent-ids.js';
 import type { Window } from './window.js';
 
-/** The rules of a sliding window. */
-type SlidingLimit = Limit & { readonly algorithm: { readonly name: 'sliding_window' } };
+type SlidingLimit = Limit<SlidingWindowAlgorithm>;
 
 /**
  * A limit of which no span of its window's length has more than the maximum. The window moves on in steps: what an
  * approval takes counts until the end of its step plus the window, rounded up to a step. So room comes back at most one
  * step late, and never early. `lua/limits/sliding-window.lua` has the same rules.
  */
-export class SlidingWindow extends CountedLimit<SlidingLimit> {
+export class SlidingWindow extends MovingLimit<SlidingLimit> {
   override maximum: number;
-  protected override ids: RecentIds;
   readonly #step: number;
   /** How many steps count besides the current one. */
   readonly #steps: number;
@@ -32,9 +32,8 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     maxIds: number,
     budget: MemoryBudget,
   ) {
-    super(limit, window, key, maxIds);
+    super(limit, window, key, maxIds, budget);
     this.maximum = limit.maximum;
-    this.ids = new RecentIds(budget);
     this.#step = Math.max(1, Math.ceil(limit.windowMillis / limit.algorithm.steps));
     this.#steps = Math.ceil(limit.windowMillis / this.#step);
     this.#stepStart = now;
@@ -56,7 +55,7 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     const { nextLapse: lapse } = this;
     const wanted = Math.min(this.takenOf(hits), this.maximum);
     let missing = Math.max(1, this.used - this.maximum + wanted);
-    for (let number = this.#number - this.#steps; number <= this.#number; number += 1) {
+    for (let number = this.#oldest; number <= this.#number; number += 1) {
       missing -= this.#sums.get(number) ?? 0;
       if (missing <= 0) return Math.min(this.#endOf(number), lapse);
     }
@@ -70,38 +69,10 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     if (passed > 0) {
       this.#stepStart += passed * this.#step;
       this.#number += passed;
-      for (const number of this.#sums.keys()) if (!this.#counts(number)) this.#sums.delete(number);
+      for (const number of this.#sums.keys()) if (number < this.#oldest) this.#sums.delete(number);
       this.#dropEndedIds(this.#number);
     }
     return this.window.rollTo(now, this.millis);
-  }
-
-  take(id: string, hits: number, isHeld: boolean): boolean {
-    if (!this.keepsIdOf(isHeld) || this.#find(id)) return true;
-    const taken = this.takenOf(hits);
-    if (!this.ids.add(id, { hits: taken, mark: this.#number })) return false;
-    this.#add(this.#number, taken);
-    return true;
-  }
-
-  giveBack(id: string, isUnused: boolean): boolean {
-    const taken = isUnused || !this.limit.keepsReleased ? this.#find(id) : undefined;
-    if (!taken) return false;
-    this.ids.remove(id);
-    this.#add(taken.mark, -taken.hits);
-    return true;
-  }
-
-  takenBy(id: string): number | undefined {
-    return this.#find(id)?.hits;
-  }
-
-  amend(id: string, hits: number): boolean {
-    const taken = this.#find(id);
-    if (!taken) return false;
-    this.#add(taken.mark, this.takenOf(hits) - taken.hits);
-    taken.hits = this.takenOf(hits);
-    return true;
   }
 
   /**
@@ -116,23 +87,13 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     // What a lowered maximum has no room for makes none when it ends to count.
     const excess = Math.max(0, this.used - this.maximum);
     let left = missing - rounds * this.maximum + excess;
-    let number = this.#number - this.#steps;
+    let number = this.#oldest;
     for (; number < this.#number; number += 1) {
       const sum = this.#sums.get(number) ?? 0;
       if (left <= sum) break;
       left -= sum;
     }
     return this.#endOf(number) + rounds * (this.#steps + 1) * this.#step - now;
-  }
-
-  continuesAs(other: Limit): boolean {
-    const { windowMillis, algorithm } = other;
-    return (
-      this.countsAs(other) &&
-      this.limit.windowMillis === windowMillis &&
-      algorithm.name === 'sliding_window' &&
-      this.limit.algorithm.steps === algorithm.steps
-    );
   }
 
   change(now: number, limit: Limit): void {
@@ -156,7 +117,7 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
   }
 
   protected override usedAt(now: number): number {
-    const oldest = this.#number + Math.max(0, this.#stepsPassed(now)) - this.#steps;
+    const oldest = this.#oldest + Math.max(0, this.#stepsPassed(now));
     const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
     return this.heldAt(now) + total(sums);
   }
@@ -165,9 +126,31 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     this.#dropEndedIds(this.#number + Math.max(0, this.#stepsPassed(now)));
   }
 
-  clear(): void {
-    this.ids.clear();
+  override clear(): void {
+    super.clear();
     this.#sums.clear();
+  }
+
+  protected get mark(): number {
+    return this.#number;
+  }
+
+  protected counts({ mark }: Taken): boolean {
+    return mark >= this.#oldest;
+  }
+
+  protected count(hits: number): void {
+    this.#add(this.#number, hits);
+  }
+
+  protected recount(taken: Taken, hits: number): number {
+    this.#add(taken.mark, hits - taken.hits);
+    return hits;
+  }
+
+  protected override hasSameSteps({ windowMillis, algorithm }: SlidingLimit): boolean {
+    const { limit } = this;
+    return limit.windowMillis === windowMillis && limit.algorithm.steps === algorithm.steps;
   }
 
   /** An id is needed as long as its step counts, so at most until the end of the next generation. */
@@ -184,8 +167,9 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     return this.#stepStart + (number - this.#number + this.#steps + 1) * this.#step;
   }
 
-  #counts(number: number): boolean {
-    return number >= this.#number - this.#steps;
+  /** The number of the oldest step that counts. */
+  get #oldest(): number {
+    return this.#number - this.#steps;
   }
 
   /** Adds to what a step takes. */
@@ -193,11 +177,6 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     const sum = (this.#sums.get(number) ?? 0) + hits;
     if (sum > 0) this.#sums.set(number, sum);
     else this.#sums.delete(number);
-  }
-
-  #find(id: string): Taken | undefined {
-    const taken = this.ids.find(id);
-    return taken && this.#counts(taken.mark) ? taken : undefined;
   }
 }
 

@@ -1,11 +1,10 @@
+import type { TokenBucketAlgorithm } from '../../kinds/token-bucket.js';
 import { capacityOf, type Limit } from '../../limits.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { CountedLimit, type WithHolds } from './counted-limit.js';
-import { RecentIds, type Taken } from './recent-ids.js';
+import { EPSILON, type WithHolds } from './counted-limit.js';
+import { MovingLimit } from './moving-limit.js';
+import type { Taken } from './recent-ids.js';
 import { microsOf, type Window } from './window.js';
-
-/** What a level may lack by the rounding of doubles. */
-const EPSILON = 1e-9;
 
 /** How many hits of a bucket are taken. */
 function wholeOf(level: number): number {
@@ -20,8 +19,7 @@ const CREDIT_MICROS = 30_000;
 /** The longest time for which anything counts, in windows: a level is at most the burst and the maximum. */
 const MOST_WINDOWS = 3;
 
-/** The rules of a token bucket. */
-type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket' } };
+type BucketLimit = Limit<TokenBucketAlgorithm>;
 
 /**
  * A limit with an even pace: the maximum per window, and up to `burst` at once. It has a level, which approvals raise by
@@ -36,8 +34,7 @@ type BucketLimit = Limit & { readonly algorithm: { readonly name: 'token_bucket'
  * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
-export class TokenBucket extends CountedLimit<BucketLimit> {
-  protected override ids: RecentIds;
+export class TokenBucket extends MovingLimit<BucketLimit> {
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
@@ -66,9 +63,8 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     maxIds: number,
     budget: MemoryBudget,
   ) {
-    super(limit, window, key, maxIds);
+    super(limit, window, key, maxIds, budget);
     this.#maximum = limit.maximum;
-    this.ids = new RecentIds(budget);
     this.#now = microsOf(now);
   }
 
@@ -88,16 +84,12 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     return this.start + MOST_WINDOWS * this.millis;
   }
 
-  override get used(): number {
-    return wholeOf(this.#drained);
-  }
-
   override get exactUsed(): number {
     return this.#drained;
   }
 
   get sum(): number {
-    return this.used;
+    return wholeOf(this.#drained);
   }
 
   /**
@@ -105,12 +97,12 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
    * may be given back that nobody has claimed.
    */
   roomAt(hits?: number): number {
-    const free = this.#free + EPSILON;
+    const free = this.free + EPSILON;
     let wanted = Math.min(this.takenOf(hits ?? 1), this.capacity);
     if (hits === undefined || wanted <= free) wanted = Math.max(1, Math.floor(free) + 1);
     const { nextLapse: lapse } = this;
     if (this.#maximum === 0 || wanted > this.capacity) return Math.min(this.window.end, lapse);
-    return Math.min((this.#now + this.#microsToDrain(wanted - this.#free)) / 1000, lapse);
+    return Math.min((this.#now + this.#microsToDrain(wanted - this.free)) / 1000, lapse);
   }
 
   roll(now: number): boolean {
@@ -125,58 +117,9 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     return hasRolled;
   }
 
-  override fits(hits: number): boolean {
-    return this.takenOf(hits) <= this.#free + EPSILON;
-  }
-
-  override fitsAlone(hits: number): boolean {
-    return this.fits(hits) || (this.#maximum > 0 && this.#free >= this.capacity - EPSILON);
-  }
-
-  take(id: string, hits: number): boolean {
-    if (this.#find(id)) return true;
-    const taken = this.takenOf(hits);
-    if (!this.ids.add(id, { hits: taken, mark: this.#now })) return false;
-    // A waiter with more hits than the maximum has come when the maximum was higher.
-    this.#raise(taken, taken);
-    return true;
-  }
-
-  giveBack(id: string, isUnused: boolean): boolean {
-    if (this.limit.keepsReleased && !isUnused) return false;
-    const taken = this.#find(id);
-    // Also one that has drained: a slower pace would let it count again, and be released twice.
-    this.ids.remove(id);
-    if (!taken) return false;
-    this.#returnHits(taken.hits, taken.mark);
-    return true;
-  }
-
-  takenBy(id: string): number | undefined {
-    return this.#find(id)?.hits;
-  }
-
-  /** More hits count from now on. The level has a bound: what it does not rise by can't be given back later. */
-  amend(id: string, hits: number): boolean {
-    const taken = this.#find(id);
-    if (!taken) return false;
-    const before = taken.hits;
-    taken.hits = this.takenOf(hits);
-    if (taken.hits > before) {
-      taken.hits = before + Math.floor(this.#raise(taken.hits - before, 0) + EPSILON);
-    } else {
-      this.#returnHits(before - taken.hits, taken.mark);
-    }
-    return true;
-  }
-
   millisToTurn(_now: number, before: number, hits: number): number {
     const wanted = before + Math.min(this.takenOf(hits), this.capacity);
-    return this.#maximum === 0 ? Infinity : this.#microsToDrain(wanted - this.#free) / 1000;
-  }
-
-  continuesAs(other: Limit): boolean {
-    return this.countsAs(other) && other.algorithm.name === 'token_bucket';
+    return this.#maximum === 0 ? Infinity : this.#microsToDrain(wanted - this.free) / 1000;
   }
 
   /** A period of another length that begins here ends no generation: its ids may count for as long as it lasts. */
@@ -220,26 +163,41 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     if (now >= this.countsUntil) this.ids.clear();
   }
 
-  clear(): void {
-    this.ids.clear();
+  /** A held approval counts as any other, from when it is given. */
+  protected override get countsHeld(): boolean {
+    return false;
+  }
+
+  protected get mark(): number {
+    return this.#now;
+  }
+
+  /** Whether an empty bucket would not have filled since. */
+  protected counts({ mark }: Taken): boolean {
+    return this.#drainsIn(this.#now - mark) <= this.capacity;
+  }
+
+  /** A waiter with more hits than the maximum has come when the maximum was higher. */
+  protected count(hits: number): void {
+    this.#raise(hits, hits);
+  }
+
+  /**
+   * More hits count from now on. The level has a bound: what it does not rise by can't be given back later. Of fewer hits, it
+   * gives back what has not drained since they were taken: more would let two approvals through side by side. How much has
+   * drained of what was taken at another pace is unknown, so nothing of that is given back.
+   */
+  protected recount({ hits: before, mark }: Taken, hits: number): number {
+    if (hits > before) return before + Math.floor(this.#raise(hits - before, 0) + EPSILON);
+    const left = before - hits - this.#drainsIn(Math.max(0, this.#now - mark));
+    if (mark >= this.#paceSince && left > 0 && this.#drained > 0) {
+      this.#setLevel(Math.max(0, this.#drained - left), this.#excessLeft);
+    }
+    return hits;
   }
 
   protected override usedAt(now: number): number {
     return wholeOf(this.#levelAt(microsOf(now), 0));
-  }
-
-  /** The burst that is in force: at most the maximum. */
-  protected override get capacity(): number {
-    return capacityOf({ maximum: this.#maximum, algorithm: this.limit.algorithm });
-  }
-
-  /** A held approval counts as any other, from when it is given. */
-  protected override keepsIdOf(): boolean {
-    return true;
-  }
-
-  get #free(): number {
-    return this.capacity - this.#drained;
   }
 
   #drainsIn(micros: number): number {
@@ -322,22 +280,5 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     const highest = this.#highestLevel(this.#maximum);
     if (this.#drained > 0) this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
     else this.#forgetExcess();
-  }
-
-  /** What an approval took, and when; undefined if an empty bucket would have filled since. */
-  #find(id: string): Taken | undefined {
-    const taken = this.ids.find(id);
-    return taken && this.#drainsIn(this.#now - taken.mark) <= this.capacity ? taken : undefined;
-  }
-
-  /**
-   * Gives back what has not drained since it was taken: more would let two approvals through side by side. How much has
-   * drained of what was taken at another pace is unknown, so nothing of that is given back.
-   */
-  #returnHits(hits: number, takenAt: number): void {
-    if (takenAt < this.#paceSince) return;
-    const left = hits - this.#drainsIn(Math.max(0, this.#now - takenAt));
-    if (left > 0 && this.#drained > 0)
-      this.#setLevel(Math.max(0, this.#drained - left), this.#excessLeft);
   }
 }

@@ -99,7 +99,7 @@ describe('the overview', () => {
           algorithm: { name: 'fixed_window' },
           counts: 'hits',
           keepsReleased: false,
-          used: 1,
+          ...{ used: 1, fill: 0.25, hasBoundary: true },
           millisToWindowEnd: expect.any(Number) as unknown,
         },
       ],

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 
 import { ALGORITHM_NAMES, type AlgorithmName } from '../../../../src/limiter/kinds/kinds.js';
-import { algorithmOf } from '../../../../src/rules/algorithm-fields.js';
+import { algorithmOf } from '../../../../src/limiter/kinds/kinds.js';
 import type { Algorithm, NamedAlgorithm } from '../../../../src/limiter/kinds/kinds.js';
 import { type LimitInForce, ownLimit } from '../../../../src/limiter/limits.js';
 import {

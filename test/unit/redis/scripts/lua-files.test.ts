@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 
+import { ALGORITHM_NAMES } from '../../../../src/limiter/kinds/kinds.js';
 import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { LABELS } from '../../../../src/limiter/request.js';
@@ -81,6 +82,12 @@ describe('the files of lua', () => {
 
   const required = new Set(scripts.flatMap((script) => [...addRequired(script, new Set())]));
 
+  test('name no kind of limits, except that which reads the rules', () => {
+    const names = new RegExp(`'(?:${[...ALGORITHM_NAMES, 'calendar'].join('|')})'`);
+    const naming = [...scripts, ...fragments].filter((file) => names.test(textOf(file)));
+    expect(naming).toEqual(['lib/limits-text']);
+  });
+
   describe.each([...scripts, ...fragments])('%s.lua', (file) => {
     const { functions, globals, hiding } = luaScopes(textOf(file));
 
@@ -98,13 +105,6 @@ describe('the files of lua', () => {
       for (const [variable, fragment] of requiredIn(file))
         expect(variable).toBe(variableOf(fragment));
     });
-
-    // The kinds themselves, and what reads the rules.
-    if (!/^limits\/|^lib\/limits-text$/.test(file)) {
-      test('asks a limit for the facts of its kind', () => {
-        expect(textOf(file)).not.toMatch(/'(?:fixed_window|calendar|sliding_window|token_bucket)'/);
-      });
-    }
 
     test('gives no name two meanings', () => {
       expect(hiding.map(({ name, line }) => `${name} in line ${line}`)).toEqual([]);
