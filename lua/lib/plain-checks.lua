@@ -136,7 +136,7 @@ local function approve_fitting(keys, state, call, batch, text)
   return granted
 end
 
--- The same for a key whose own limit is a sliding window or a token bucket, while its period goes on. The limit itself counts, as for
+-- The same for a key whose own limit has no boundary, while its period goes on. The limit itself counts, as for
 -- all other checks. But there is no queue, hold or pause to look at, and little changes. `values`: from `key_names.read_all_values`.
 -- `begin_limit`: `kinds.begin`. An EVALSHA does not define the kinds for checks of fixed windows.
 function plain_checks.decide_in_period(call, batch, values, begin_limit)
