@@ -6,8 +6,8 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { Lease } from '../../../src/redis/waiting/leases.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
-import { WindowTiming } from '../../../src/redis/waiting/news.js';
-import { Places } from '../../../src/redis/waiting/places.js';
+import { LocalWaiters } from '../../../src/redis/waiting/local-waiters.js';
+import { QueueView } from '../../../src/redis/waiting/queue-view.js';
 import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
@@ -136,12 +136,12 @@ function loseWakesOfUrgent(): () => void {
         isLost = false;
       };
     }),
-    method(Places, 'get', (get) => {
-      return function (this: Places, claim) {
-        const place = get.call(this, claim);
-        const list = place?.waiter.list;
+    method(LocalWaiters, 'get', (get) => {
+      return function (this: LocalWaiters, claim) {
+        const found = get.call(this, claim);
+        const list = found?.waiter.list;
         const isUrgent = list?.kind === 'lane' && list.headStartMillis > 0;
-        return isLost && isUrgent ? undefined : place;
+        return isLost && isUrgent ? undefined : found;
       };
     }),
   ];
@@ -403,8 +403,8 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 69,
       aim: { fates: ['kill'], shape: { isPrompt: true } },
       plant: () =>
-        method(WindowTiming, 'dueAt', (dueAt) => {
-          return function (this: WindowTiming, isLeading) {
+        method(QueueView, 'dueAt', (dueAt) => {
+          return function (this: QueueView, isLeading) {
             return isLeading ? dueAt.call(this, true) : Infinity;
           };
         }),
