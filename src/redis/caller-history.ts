@@ -30,9 +30,7 @@ export class CallerHistory {
   #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: CallerHistoryParts) {
-    parts.connections.onReady(() => {
-      this.#askAll();
-    });
+    parts.connections.onReady(() => this.#askAll());
     this.#beat();
   }
 
@@ -58,9 +56,7 @@ export class CallerHistory {
 
   #beat(): void {
     this.#askAll();
-    this.#cancelTimer = this.parts.clock.after(this.parts.leaseMillis * BEAT, () => {
-      this.#beat();
-    });
+    this.#cancelTimer = this.parts.clock.after(this.parts.leaseMillis * BEAT, () => this.#beat());
   }
 
   #askAll(): void {

@@ -196,9 +196,7 @@ export class BatchedCalls<Item extends object> {
     this.#failures += 1;
     if (this.#failures === 1 && failure !== undefined) this.parts.onFirstFailure?.(failure);
     const delay = backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#cancelRetry = this.parts.clock.after(delay, () => {
-      this.retry();
-    });
+    this.#cancelRetry = this.parts.clock.after(delay, () => this.retry());
   }
 
   #endRetry(): void {

@@ -46,9 +46,8 @@ export class Confirmations extends BatchedCalls<Unconfirmed> {
       mostUnderWay: MAX_CALLS_AT_A_TIME,
       isWanted: (approval) => approval.isWanted(),
       call: (approvals) => this.#confirm(approvals, parts),
-      onFirstFailure: (failure) => {
-        parts.logger.warn({ err: failure }, 'confirmations failed and will be retried');
-      },
+      onFirstFailure: (failure) =>
+        parts.logger.warn({ err: failure }, 'confirmations failed and will be retried'),
     });
   }
 

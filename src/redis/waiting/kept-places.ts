@@ -48,9 +48,7 @@ export class KeptPlaces {
         if (this.waiters.get(claim)?.state === 'queued') this.parts.withdraw(claim);
       });
     } else {
-      waiter.keepOnDisconnect(caller, () => {
-        this.keep(waiter, undefined);
-      });
+      waiter.keepOnDisconnect(caller, () => this.keep(waiter, undefined));
     }
   }
 
@@ -139,9 +137,7 @@ export class KeptPlaces {
         if (isTold) this.parts.remove(claim);
         return isTold;
       },
-      fail: (error) => {
-        waiter.fail(error);
-      },
+      fail: (error) => waiter.fail(error),
     };
     this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
   }

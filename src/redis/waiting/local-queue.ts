@@ -76,20 +76,14 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     this.#kept = new KeptPlaces(this.#waiters, {
       ...parts,
       millisToRoom: () => this.#view.millisToRoom(parts.clock.now()),
-      withdraw: (claim) => {
-        this.#withdraw([claim]);
-      },
+      withdraw: (claim) => this.#withdraw([claim]),
       remove: (claim) => {
         this.answered(claim);
       },
       calls: this.#calls,
-      onDoubted: () => {
-        this.settleSoon();
-      },
+      onDoubted: () => this.settleSoon(),
     });
-    this.#numbers = new WakeNumbers(parts.clock, () => {
-      this.#doubtAll();
-    });
+    this.#numbers = new WakeNumbers(parts.clock, () => this.#doubtAll());
   }
 
   get mode(): QueueMode {
@@ -361,9 +355,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   #failExpired(error: unknown): void {
-    this.#endWaits(this.#waiters.expired, (waiter) => {
-      waiter.fail(error);
-    });
+    this.#endWaits(this.#waiters.expired, (waiter) => waiter.fail(error));
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
@@ -399,9 +391,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     this.#remove(claim);
     this.#calls.told(claim, at);
     // If the caller has disconnected, the approval belongs to the next in the queue.
-    const release = (): void => {
-      this.#withdraw([claim]);
-    };
+    const release = (): void => this.#withdraw([claim]);
     this.parts.approvals.approve(waiter, release, quota, until);
   }
 

@@ -82,9 +82,7 @@ export class SettleCalls {
       this.#withdrawAfterwards.push(...claims);
       return;
     }
-    const withdraw = (): void => {
-      this.parts.withdraw(claims, this.waiters.longestHoldMillis);
-    };
+    const withdraw = (): void => this.parts.withdraw(claims, this.waiters.longestHoldMillis);
     withdraw();
     void this.#ending?.then(withdraw);
   }
@@ -165,12 +163,8 @@ export function settleLine({
     clock,
     mostUnderWay: MAX_UNDER_WAY,
     isAvailable: ({ name }) => isAvailable(name),
-    onNotAsked: (queue) => {
-      queue.notAsked();
-    },
+    onNotAsked: (queue) => queue.notAsked(),
     call: ([queue]) => queue.settle(),
-    onUndone: (undone) => {
-      observer.catchingUp('settle', undone);
-    },
+    onUndone: (undone) => observer.catchingUp('settle', undone),
   });
 }

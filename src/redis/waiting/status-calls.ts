@@ -42,8 +42,6 @@ export class StatusCalls extends BatchedCalls<Question> {
 
   /** @returns undefined if the request is unknown, or over. Rejects if Redis does not answer */
   statusOf(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
-    return new Promise((resolve, reject) => {
-      this.add([{ names, requestId, resolve, reject }]);
-    });
+    return new Promise((resolve, reject) => this.add([{ names, requestId, resolve, reject }]));
   }
 }

@@ -238,15 +238,11 @@ export class WaitingRoom {
           logger: parts.logger,
         });
       },
-      withdraw: (claims, holdMillis) => {
-        this.#withdrawals.add(key, claims, holdMillis);
-      },
+      withdraw: (claims, holdMillis) => this.#withdrawals.add(key, claims, holdMillis),
       onSizeChange: (by) => {
         this.#waiting += by;
       },
-      onOver: (ended) => {
-        this.#over(key, ended);
-      },
+      onOver: (ended) => this.#over(key, ended),
     });
     this.#queues.set(key, queue);
     return queue;

@@ -82,9 +82,8 @@ export class Withdrawals {
         this.#answeringSince = undefined;
       },
       call: (keys) => this.#withdraw(keys),
-      onFirstFailure: (failure) => {
-        logger.warn({ err: failure }, 'withdrawals failed and will be retried');
-      },
+      onFirstFailure: (failure) =>
+        logger.warn({ err: failure }, 'withdrawals failed and will be retried'),
     });
   }
 
