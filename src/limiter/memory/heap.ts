@@ -127,20 +127,6 @@ export class Moments<Item> extends Heap<Moment> {
     return undefined;
   }
 
-  /** Visits the items with moments up to a time, some perhaps twice, in any order. It looks at few others. */
-  visitUntil(time: number, visit: (id: string, item: Item) => void): void {
-    const indices = [0];
-    for (let index = indices.pop(); index !== undefined; index = indices.pop()) {
-      const moment = this.all[index];
-      if (!moment) continue;
-      const { id, at } = moment;
-      if (at > time) continue;
-      const item = this.#itemAt(id, at);
-      if (item !== undefined) visit(id, item);
-      indices.push(2 * index + 1, 2 * index + 2);
-    }
-  }
-
   #itemAt(id: string, at: number): Item | undefined {
     const item = this.items.get(id);
     return item !== undefined && this.momentOf(item) === at ? item : undefined;

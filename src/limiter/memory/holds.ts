@@ -1,6 +1,6 @@
 import type { HeldApproval } from '../holdings.js';
 import type { Amendment } from '../limiter.js';
-import { countsList, type Limit } from '../limits.js';
+import type { Limit } from '../limits.js';
 import { isHeld, LABELS, labelsOf, type RequestState, type RequestTerms } from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Moments } from './heap.js';
@@ -207,26 +207,11 @@ export class Holds {
     return last;
   }
 
-  /** The holds that have not lapsed; undefined if there are none. @param lanes only those that a limit of these counts */
-  heldAt(now: number, lanes?: Limit['lanes']): Held | undefined {
-    let { hits, size } = this.countedIn(lanes);
-    const lapsed = new Set<Hold>();
-    this.#order.visitUntil(now, (_id, hold) => {
-      if (lapsed.has(hold) || !countsList({ lanes }, hold.request.list)) return;
-      lapsed.add(hold);
-      hits -= hitsOf(hold.request);
-      size -= 1;
-    });
-    return size === 0 ? undefined : { hits, size };
-  }
-
-  /** The ids of the unclaimed approvals that have lapsed, and are still here. */
-  unclaimedLapsedBy(now: number): ReadonlySet<string> {
-    const ids = new Set<string>();
-    this.#order.visitUntil(now, (id, { state }) => {
-      if (state === 'unclaimed') ids.add(id);
-    });
-    return ids;
+  /** Whether any hold has not lapsed. */
+  hasAnyAt(now: number): boolean {
+    if (this.#firstLapse > now) return this.#holds.size > 0;
+    for (const { lapsesAt } of this.#holds.values()) if (lapsesAt > now) return true;
+    return false;
   }
 
   /** Removes all, and gives their memory back. */

@@ -89,7 +89,7 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
-    return this.approvals.holds?.heldAt(now) === undefined;
+    return this.approvals.holds?.hasAnyAt(now) !== true;
   }
 
   /** Whether it still remembers requests whose callers have chosen their ids. */
@@ -295,11 +295,11 @@ export class Instance {
   }
 
   inspect(now: number): InstanceState {
-    return stateOf(this.#shown, now);
+    return stateOf(this.#shownAt(now), now);
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    return detailOf(this.#shown, now, mostQueued);
+    return detailOf(this.#shownAt(now), now, mostQueued);
   }
 
   /** As of the last operation. */
@@ -320,13 +320,16 @@ export class Instance {
     return copy;
   }
 
-  get #shown(): ShownKey {
+  /** What has ended by now does not count. The limits stay those in force, since a look brings no rules. */
+  #shownAt(now: number): ShownKey {
+    const { approvals } = this.#copy(now);
+    const hasRolled = approvals.roll(now, approvals.window.millis);
     return {
       key: this.key,
-      approvals: this.approvals,
+      approvals,
       rules: this.#rules,
       queue: this.#queue,
-      denied: this.#denied,
+      denied: hasRolled ? 0 : this.#denied,
       pausedUntil: this.#pausedUntil,
     };
   }

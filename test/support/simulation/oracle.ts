@@ -575,7 +575,7 @@ class Comparison {
       'approvals count': this.#ids.map((id) => [id, this.#model.takenBy(id)]),
       'what is left of limits that are gone is': [],
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
-      'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
+      'holds lapse': this.#lapses.map((at) => [...(holds?.held(at) ?? [])].length),
       'requests are': this.#namedIds.map((id) => [id, this.#model.recordOf(id)]),
       'lists are': listsOf(this.#model.queue),
       'who waits': waiting.flatMap(([id, waiter]) =>

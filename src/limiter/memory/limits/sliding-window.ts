@@ -155,12 +155,6 @@ export class SlidingWindow extends CountedLimit<SlidingLimit> {
     this.#add(this.#number, sum);
   }
 
-  protected override usedAt(now: number): number {
-    const oldest = this.#number + Math.max(0, this.#stepsPassed(now)) - this.#steps;
-    const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
-    return this.heldAt(now) + total(sums);
-  }
-
   forgetEnded(now: number): void {
     this.#dropEndedIds(this.#number + Math.max(0, this.#stepsPassed(now)));
   }

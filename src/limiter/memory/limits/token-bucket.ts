@@ -224,10 +224,6 @@ export class TokenBucket extends CountedLimit<BucketLimit> {
     this.ids.clear();
   }
 
-  protected override usedAt(now: number): number {
-    return wholeOf(this.#levelAt(microsOf(now), 0));
-  }
-
   /** The burst that is in force: at most the maximum. */
   protected override get capacity(): number {
     return capacityOf({ maximum: this.#maximum, algorithm: this.limit.algorithm });

@@ -139,37 +139,6 @@ test('moments come first to last, whatever their order was', () => {
   );
 });
 
-test('a visit finds all moments up to a time, once', () => {
-  fc.assert(
-    fc.property(times, fc.integer({ min: 0, max: 50 }), (list, time) => {
-      const visited: string[] = [];
-      momentsAt(list).visitUntil(time, (id) => visited.push(id));
-      const expected = [...list.keys()].filter((i) => list[i]! <= time).map(String);
-      expect(visited.sort()).toEqual(expected.sort());
-    }),
-  );
-});
-
-test('a visit of three moments among thousands looks at few others', () => {
-  const items = new Map(Array.from({ length: 10_000 }, (_, i) => [`${i}`, (i * 7919) % 10_000]));
-  const moments = new Moments(items, (at) => at);
-  let looks = 0;
-  for (const [id, moment] of items) {
-    moments.add({
-      id,
-      get at() {
-        looks += 1;
-        return moment;
-      },
-    });
-  }
-  looks = 0;
-  let visits = 0;
-  moments.visitUntil(2, () => (visits += 1));
-  expect(visits).toBe(3);
-  expect(looks).toBeLessThanOrEqual(3 * 3);
-});
-
 test('stays anchored to its first start, whenever it is rolled', () => {
   fc.assert(
     fc.property(
