@@ -68,7 +68,7 @@ end
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
 -- clock runs on while Redis stalls or is unreachable, and the queue must still exist afterwards.
 local LEASES_KEPT = 6
--- A replica with waiters settles again within this many leases (src/redis/waiting/leases.ts). Its renewals
+-- A replica with waiters settles again within this many leases (src/redis/shared/losses.ts). Its renewals
 -- in between set no expiry.
 local LEASES_UNSETTLED = 15
 

@@ -47,7 +47,7 @@ function recovery.was_up_since(call, time)
   return is_up_to_date and (since <= time or since <= call.now_ms - call.lease)
 end
 
--- A replica notices Redis's return in less time: src/redis/shared/store-observer.ts.
+-- A replica notices Redis's return in less time: src/redis/shared/losses.ts.
 local RECOVERY_MILLIS = 500
 -- A replica with waiters calls when a recovery begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So
 -- the longest silence is 300 ms. The rest is for late calls.

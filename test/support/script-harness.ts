@@ -23,11 +23,10 @@ import {
 } from '../../src/redis/scripts/check-codec.js';
 import type { InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
 import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
-import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
-import { LEASES_UNSETTLED } from '../../src/redis/waiting/leases.js';
+import { LEASES_UNSETTLED } from '../../src/redis/shared/losses.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
@@ -127,7 +126,6 @@ export interface ReplicaOptions {
 export interface RenewalOptions {
   readonly wakeNumber?: number;
   readonly keepsAny?: boolean;
-  readonly lookFor?: ThereWhileWaiting;
 }
 
 /** After anything that a test does. */
@@ -595,15 +593,15 @@ export class TestReplica {
 
   /**
    * @param places how many the replica knows of
-   * @param knows the number of the last wake, 0 if it is left out, and what it looks for
+   * @param knows the number of the last wake, 0 if it is left out
    * @returns whether its lease was renewed
    */
   async renew(
     places: number,
-    { wakeNumber = 0, keepsAny = false, lookFor = 'queue' }: RenewalOptions = {},
+    { wakeNumber = 0, keepsAny = false }: RenewalOptions = {},
   ): Promise<boolean> {
     const { names } = this.harness;
-    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber, lookFor }]);
+    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }

@@ -14,10 +14,9 @@ import {
   sharedCredentialsIn,
 } from './connection-settings.js';
 import { type Connections, quit, type Subscriber, type SubscriberEvents } from './connections.js';
+import { TOPOLOGY_INTERVAL_MILLIS } from '../shared/losses.js';
 import { Heartbeat, isDead, limitHandshake } from './silence.js';
 
-/** How often the topology is looked up if nothing shows a change. */
-const TOPOLOGY_INTERVAL_MILLIS = 5000;
 /** A call to a moving slot is repeated at this interval, a few times. After that the caller decides. */
 const MOVING_RETRY_MILLIS = 20;
 const MAX_REDIRECTIONS = 5;

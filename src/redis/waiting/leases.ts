@@ -1,18 +1,8 @@
 import type { WaitingStore } from '../scripts/scripts.js';
 import type { LeasedPlaces } from '../scripts/several-keys.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
+import { LEASES_UNSETTLED, LEAST_UNSETTLED, RENEWAL } from '../shared/losses.js';
 import { ModeTimer } from './queue-mode.js';
-
-/** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery.lua` relies on it. */
-export const RENEWAL = 1 / 3;
-
-/**
- * A key to which nothing happens is settled again within this number of leases, at the latest. `lua/lib/instance.lua`
- * relies on it.
- */
-export const LEASES_UNSETTLED = 15;
-/** The least number of leases between two such settles. It is drawn, so that not all keys are settled at once. */
-const LEAST_UNSETTLED = 10;
 
 /** @param random from 0 to 1 */
 export function leasesUnsettled(random: number): number {
@@ -29,7 +19,7 @@ export class Lease {
 
   /**
    * @param millis its length
-   * @param lookAgainMillis after this time without a settle another has to follow, to find what renewals don't check
+   * @param lookAgainMillis after this time without a settle another has to follow
    */
   constructor(
     private readonly millis: number,

@@ -56,7 +56,6 @@ export interface LocalQueueParts
  * missed, and the number of its places that Redis has lost some: then a settle asks about all places.
  */
 export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
-  lookFor: LeasedQueue['lookFor'] = 'queue';
   #mode: QueueMode = 'asking';
   readonly #waiters = new LocalWaiters();
   readonly #view: QueueView;
@@ -228,8 +227,6 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   leaseRenewed(sentAt: number): void {
-    // Alternately: see `LeasedPlaces`.
-    this.lookFor = this.lookFor === 'queue' ? 'records' : 'queue';
     if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.#fire('due');
   }
 

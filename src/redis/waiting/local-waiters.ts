@@ -92,13 +92,13 @@ export class LocalWaiters {
     return Array.from(this.#all.values(), ({ waiter }) => waiter);
   }
 
-  /** How many queued ones are before one. */
+  /** How many are queued before one. */
   countBefore(claim: string): number {
     const waiter = this.#all.get(claim);
     return waiter?.state === 'queued' ? this.#queued.countBefore(waiter) : 0;
   }
 
-  /** The claims of those that are queued, in the order of their tickets. */
+  /** The claims of the queued, in the order of their tickets. */
   queuedClaims(): string[] {
     return Array.from(this.#queued, ({ waiter }) => waiter.claimOrId);
   }

@@ -16,7 +16,7 @@ import { LocalQueue } from './local-queue.js';
 import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
 import type { WaitingStore } from '../scripts/scripts.js';
-import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
+import { WAKE_GRACE_MILLIS } from '../shared/losses.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';

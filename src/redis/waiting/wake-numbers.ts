@@ -1,10 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-
-/**
- * Replies and wakes come on different connections, so a reply may overtake the wake that it tells of. In this time the
- * wake comes, unless it is lost. A follower waits at least as long for the window leader.
- */
-export const WAKE_GRACE_MILLIS = 50;
+import { WAKE_GRACE_MILLIS } from '../shared/losses.js';
 
 /** What the number of a message tells. */
 export type Heard =

@@ -393,16 +393,11 @@ describe('renewals of leases', () => {
       expect((await unknown.stored()).expiry).toEqual({});
     });
 
-    test.each(['queue', 'records', 'replicas'] as const)(
-      'that has lost only its %s',
-      async (lost) => {
-        const lookFor = lost === 'records' ? 'records' : 'queue';
-        expect(await r1.renew(2, { lookFor })).toBe(true);
-        await key.lose(lost);
-        expect(await r1.renew(2, { lookFor })).toBe(false);
-        expect(await redis.client.exists(key.names[lost])).toBe(0);
-      },
-    );
+    test('that has lost only its replicas', async () => {
+      await key.lose('replicas');
+      expect(await r1.renew(2)).toBe(false);
+      expect(await redis.client.exists(key.names.replicas)).toBe(0);
+    });
 
     test('for which nobody has waited since its state was made again', async () => {
       await redis.client.hdel(key.names.state, 'queue');
@@ -438,7 +433,7 @@ describe('renewals of leases', () => {
       ['wakes of which the caller knows none', undefined],
     ])('with %s', async (_what, wakeNumber) => {
       await r1.release('a');
-      const leased = { names: key.names, places: 1, lookFor: 'queue' as const };
+      const leased = { names: key.names, places: 1 };
       const states = await r1.scripts.renew([{ ...leased, wakeNumber }]);
       expect(states).toHaveLength(1);
       expect(await r1.scripts.renew([{ ...leased, wakeNumber: 1 }])).toEqual([]);
@@ -454,7 +449,6 @@ describe('renewals of leases', () => {
         names: each,
         places: 2,
         wakeNumber: 0,
-        lookFor: 'queue' as const,
       }));
       await key.setTime(100);
       expect(await r1.scripts.renew(leased)).toEqual([leased[0]]);

@@ -15,7 +15,7 @@ import type {
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
 import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
-import { BEAT, CONTACT_GAP } from '../../../src/redis/caller-history.js';
+import { BEAT, CONTACT_GAP } from '../../../src/redis/shared/losses.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';

@@ -336,7 +336,6 @@ describe('renewals of leases', () => {
     readonly places = 1;
     readonly keepsAny = false;
     readonly wakeNumber = 1;
-    readonly lookFor = 'queue';
     renewalDueAt = clock.now() + DUE_AFTER;
     doubts = 0;
 
