@@ -1,12 +1,12 @@
 -- The state of an instance, a hash; docs/redis.md says what its fields mean. A check costs what it reads and writes, so
 -- fields that most keys do not need are absent:
---   start, limits, approved, turn, born   always
+--   start, limits, approved, gen, born    always
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
 --   own                                   in a key whose own limit is a sliding window or a token bucket: what its kind stores
---   more, queue, holds                    while anything else is to be said: JSON with the names of the state in the scripts, without
---                                         what says nothing. `more` is there if any of them is. They are three, since Redis keeps
+--   extra, queue, holds                   while anything else is to be said: JSON with the names of the state in the scripts, without
+--                                         what says nothing. `extra` is there if any of them is. They are three, since Redis keeps
 --                                         a hash in half the memory as long as no value has more than 64 bytes
 
 local digits = require 'lib/digits'
@@ -24,17 +24,17 @@ local FIRST_GENERATION = 1
 local QUEUE = { 'ticket', 'wake', 'served', 'serving', 'unsorted', 'lists', 'virtual_time' }
 -- And `last_lapse`, if it is not `first_lapse`.
 local HOLDS = { 'held', 'held_ids', 'first_lapse', 'lane_holds', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed' }
--- Before these, `more` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
+-- Before these, `extra` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
 -- and the further limits.
-local MORE = { 'hits', 'named', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
--- In `more` as well. A key of which nothing else is to be said needs none of these either.
+local EXTRA = { 'hits', 'ends', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
+-- In `extra` as well. A key of which nothing else is to be said needs none of these either.
 local SAYS_NOTHING_ALONE = { 'max_holds', 'recovery_seen', 'recovery_again', 'set_at' }
 -- What a state without these fields has in their place.
-local NO_MORE = {
+local NO_EXTRA = {
   __index = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, paused_until = 0,
-    next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
+    next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, ends = 0,
     unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
     lane_holds = {},
   },
@@ -60,8 +60,8 @@ local function take(state, fields)
 end
 
 -- Reads what limits need to read what they have stored, and then that. Each text is false if there is none.
-local function read_optional(state, own, more, queue, holds)
-  local fields = more and cjson.decode(more) or {}
+local function read_optional(state, own, extra, queue, holds)
+  local fields = extra and cjson.decode(extra) or {}
   local of_window, further = fields.own, fields.further
   fields.own, fields.further = nil, nil
   if queue then
@@ -81,7 +81,7 @@ local function read_optional(state, own, more, queue, holds)
   state.stored_expires = fields.expires or 0
 end
 
--- The texts of `more`, `queue` and `holds`, each nil if it says nothing.
+-- The texts of `extra`, `queue` and `holds`, each nil if it says nothing.
 local function format_optional(state)
   local queue, holds = {}, {}
   json.add_all(queue, state, QUEUE)
@@ -93,7 +93,7 @@ local function format_optional(state)
   json.add(fields, 'expires', expires > 0 and digits(expires))
   json.add(fields, 'own', state.own.has_boundary and json.object(state.own:format({})))
   json.add(fields, 'further', #state.limits > 1 and key_limits.format_further(state))
-  json.add_all(fields, state, MORE)
+  json.add_all(fields, state, EXTRA)
   if #fields + #queue + #holds > 0 then
     json.add_all(fields, state, SAYS_NOTHING_ALONE)
     return json.object(fields), #queue > 0 and json.object(queue) or nil, #holds > 0 and json.object(holds) or nil
@@ -113,7 +113,7 @@ local function state_with(rules, start)
     limits = nil, own = nil, generation = nil, expires = nil, stored_expires = nil, stored_values = nil, kept_until = nil, tally = nil,
     known_room_at = nil, known_lapse = nil, ticket = nil, wake = nil, serving = nil, served = nil, set_at = nil, made_room = nil,
     needs_expiry = nil,
-  }, NO_MORE)
+  }, NO_EXTRA)
   key_limits.begin(state, rules, start)
   return state
 end
@@ -190,20 +190,20 @@ end
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
   local own, values = state.own, {}
-  local start, _, approved, turn, denied, stored_more, stored_own, stored_queue, stored_holds = unpack(state.stored_values or {}, 1, 9)
+  local start, _, approved, gen, denied, stored_extra, stored_own, stored_queue, stored_holds = unpack(state.stored_values or {}, 1, 9)
   local own_text, gone = not own.has_boundary and json.object(own:format({})), {}
-  local more, queue, holds = format_optional(state)
+  local extra, queue, holds = format_optional(state)
   add(values, start, 'start', own.start)
   replace(values, gone, nil, 'limits', (state.is_new or state.limits_changed) and limits_text.to_store(state))
   -- Without boundaries it changes with time alone: it is written with what it follows from.
   add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
-  add(values, turn, 'turn', state.generation)
+  add(values, gen, 'gen', state.generation)
   add(values, nil, 'born', state.is_new and state.born)
   add(values, denied, 'denied', (state.denied > 0 or denied) and state.denied)
   add(values, nil, 'released', state.released_at)
   add(values, nil, 'changed', state.limits_changed_at)
   replace(values, gone, stored_own, 'own', own_text)
-  replace(values, gone, stored_more, 'more', more)
+  replace(values, gone, stored_extra, 'extra', extra)
   replace(values, gone, stored_queue, 'queue', queue)
   replace(values, gone, stored_holds, 'holds', holds)
   if #values > 0 then
@@ -240,7 +240,7 @@ function stored.write_first(state_key, call, state)
     redis.call('HDEL', state_key, '')
     call.may_be_full = false
   elseif state and ends_something(state, call.now_ms) then
-    redis.call('HSET', state_key, 'turn', digits(state.generation))
+    redis.call('HSET', state_key, 'gen', digits(state.generation))
   end
 end
 

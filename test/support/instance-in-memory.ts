@@ -67,7 +67,7 @@ export class InstanceInMemory {
   checkKnown(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision | RecordDecision {
     this.#numbers += 1;
     const request = { key: 'k', canWait: true, list, ...terms };
-    return this.instance.checkKnown(this.now, idOf(name), request, this.#numbers);
+    return this.instance.checkNamed(this.now, idOf(name), request, this.#numbers);
   }
 
   peek(list?: QueueList, terms: Terms = {}): InstancePeek {

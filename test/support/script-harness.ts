@@ -239,7 +239,7 @@ export class ScriptHarness {
     return this.#clock.set(this.startMillis + millis);
   }
 
-  /** Returns the fields in `more` of its state. */
+  /** Returns the fields in `extra` of its state. */
   optionalFields(): Promise<OptionalFields> {
     return readOptionalFields(this.client, this.names.state);
   }
@@ -454,12 +454,12 @@ export class ScriptHarness {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
     const { recoveryUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
-    const { window, max, queueMax, overridden, approved, denied, turn } = others;
+    const { window, max, queueMax, overridden, approved, denied, gen } = others;
     const { isServing, isUnsorted, holds } = others;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
-      ...{ window, max, queueMax, overridden, approved, denied, turn, isServing, isUnsorted },
+      ...{ window, max, queueMax, overridden, approved, denied, gen, isServing, isUnsorted },
       start: start - this.startMillis,
       expires: expires - this.startMillis,
       born: born - this.startMillis,

@@ -2,7 +2,7 @@ import type { InstanceDetail, InstanceState, Quota, RequestStatus } from '../lim
 import { forEachLimit } from '../limits.js';
 import { MOST_LISTS_SHOWN } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
-import type { RequestRecord } from './known-requests.js';
+import type { RequestRecord } from './named-requests.js';
 import { arrivalOf, type Queued } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';

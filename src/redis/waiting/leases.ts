@@ -19,11 +19,11 @@ export class Lease {
 
   /**
    * @param millis its length
-   * @param lookAgainMillis after this time without a settle another has to follow
+   * @param unsettledMillis after this time without a settle another has to follow
    */
   constructor(
     private readonly millis: number,
-    private readonly lookAgainMillis: number,
+    private readonly unsettledMillis: number,
   ) {}
 
   /** A check or a settle, sent at this time, has begun the lease or renewed it. */
@@ -39,7 +39,7 @@ export class Lease {
   renewed(sentAt: number, now: number): boolean {
     if (this.mayHaveLapsed(now)) return true;
     this.#extend(sentAt);
-    return now >= this.#settledAt + this.lookAgainMillis;
+    return now >= this.#settledAt + this.unsettledMillis;
   }
 
   /** When the lease has to be renewed, unless a settle does so before. */

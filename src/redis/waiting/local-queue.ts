@@ -2,7 +2,7 @@ import type { CallerPresence } from '../../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
+import type { KnownWaiting, QueueState } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { KeptPlaces, type KeptPlacesParts } from './kept-places.js';
 import type { LeasedQueue, LeaseRenewals } from './leases.js';
@@ -65,7 +65,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   readonly #numbers: WakeNumbers;
   readonly #kept: KeptPlaces;
   /** When a settle is due because the key recovers, by the clock. */
-  #lookAt = Infinity;
+  #recoveryDueAt = Infinity;
 
   constructor(private readonly parts: LocalQueueParts) {
     this.#view = new QueueView(parts);
@@ -140,7 +140,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
    * The check was answered with a place in the queue.
    * @param news what Redis said with the ticket
    */
-  ticketed(claim: string, ticket: number, millisToRoom: number, news: QueueNews): void {
+  ticketed(claim: string, ticket: number, millisToRoom: number, news: QueueState): void {
     const asking = this.#waiters.get(claim);
     // A wake that overtook this answer has approved the request.
     if (asking?.state !== 'asking') return;
@@ -328,7 +328,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
       this.#fire('failed');
       return;
     }
-    this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
+    this.#recoveryDueAt = this.parts.clock.now() + (reply.millisToSettle ?? Infinity);
     const heard = this.#numbers.replied(reply.wakeNumber, sentAt);
     this.#learn(reply, heard, heldUntilByReply(reply, sentAt));
     // This call did not ask about the doubted ones, which came too late for it.
@@ -393,7 +393,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   #armForWindow(): void {
-    this.#timer.arm(Math.min(this.#windowDueAt, this.#lookAt), () => {
+    this.#timer.arm(Math.min(this.#windowDueAt, this.#recoveryDueAt), () => {
       // No wake has come in time: the leader is dead, or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');

@@ -790,7 +790,7 @@ function isExcused(call: JudgedCall): boolean {
   // It keeps its distance from the last grant, which the model has forgotten.
   if (call.beginsKey && (stored.state?.served ?? 0) + LEAST_BETWEEN_SETTLES > now) return true;
   // A key that was idle may leave records of requests with ids of their callers, or not.
-  const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
+  const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.ends ?? 0);
   if (call.beginsKey && !areRemembered) return true;
   // Rules that come into force with one batch are newer than those of the next.
   if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;

@@ -8,7 +8,7 @@ import { Lease } from '../../../src/redis/waiting/leases.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { LocalWaiters } from '../../../src/redis/waiting/local-waiters.js';
 import { QueueView } from '../../../src/redis/waiting/queue-view.js';
-import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
+import { LocalQueues } from '../../../src/redis/waiting/local-queues.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import { say } from '../chaos/expect-no-violations.js';
@@ -396,7 +396,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 643,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
       lua: 'lib/instance.is_wake_due',
-      body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
+      body: 'return state.must_wake or state.serves_more or (state.granted and #state.granted > 0)',
     },
     {
       name: 'a window leader that dies before it wakes anybody is awaited',
@@ -416,7 +416,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
         fates: ['limits'],
         shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS },
       },
-      plant: () => method(WaitingRoom, 'limitsChanged', () => () => undefined),
+      plant: () => method(LocalQueues, 'limitsChanged', () => () => undefined),
     },
   ],
   'a wait is as long as its limit': [

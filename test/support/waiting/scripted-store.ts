@@ -39,7 +39,7 @@ export interface RenewCall {
 
 const NOTHING_NEW: SettleReply = {
   millisToRoom: 1000,
-  millisToLook: undefined,
+  millisToSettle: undefined,
   wakeNumber: 0,
   waiting: 0,
   places: Infinity,

@@ -309,7 +309,7 @@ describe('a queue of a replica', () => {
   test('a queue settles when Redis says so because of a recovery hold, and then when there is room', async () => {
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS);
-    await h.store.last.answer({ waiting: 1, millisToRoom: 500, millisToLook: 300 });
+    await h.store.last.answer({ waiting: 1, millisToRoom: 500, millisToSettle: 300 });
     const calls = h.store.calls.length;
     await h.advance(299);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);

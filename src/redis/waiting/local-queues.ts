@@ -21,7 +21,7 @@ import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-export interface WaitingRoomParts
+export interface LocalQueuesParts
   extends CallsParts, Pick<CallerSettings, 'replicaId' | 'leaseMillis' | 'limitsOf'> {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
@@ -41,7 +41,7 @@ export interface WaitingRoomParts
 }
 
 /** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
-export class WaitingRoom {
+export class LocalQueues {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #wakes: WakeChannel;
   readonly #renewals: LeaseRenewals;
@@ -58,7 +58,7 @@ export class WaitingRoom {
   #isClosing = false;
   #onLastQueueOver: (() => void) | undefined;
 
-  constructor(private readonly parts: WaitingRoomParts) {
+  constructor(private readonly parts: LocalQueuesParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.replicaId, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
     this.#line = settleLine(parts);
@@ -188,10 +188,10 @@ export class WaitingRoom {
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { claimOrId: claim } = waiter;
-    const { verdict, millisToRoom, queueNews, place } = reply;
-    if (verdict > VERDICT.approved && queueNews) {
+    const { verdict, millisToRoom, queueState, place } = reply;
+    if (verdict > VERDICT.approved && queueState) {
       if (place) waiter.list = place.list;
-      queue.ticketed(claim, verdict, millisToRoom, queueNews);
+      queue.ticketed(claim, verdict, millisToRoom, queueState);
       return;
     }
     if (verdict === VERDICT.approved && waiter.isKept) {

@@ -51,7 +51,7 @@ interface Remembered extends RequestRecord {
  * A request is forgotten three windows after its last change, but never while it waits or its approval counts. An unclaimed one
  * is forgotten when its hold lapses. Times are milliseconds of a clock.
  */
-export class KnownRequests {
+export class NamedRequests {
   readonly #records = new Map<string, Remembered>();
   /** Has a moment for each record that does not wait. */
   readonly #order = new Moments(this.#records, lookOf);
