@@ -97,33 +97,35 @@ export class Instance {
     return this.#named?.hasAny ?? false;
   }
 
-  check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+  /** @param number of the check's claim, if its caller has chosen the request id */
+  check(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number?: number,
+  ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
-    const decision = this.#decide(now, requestId, request);
+    const decision =
+      number === undefined
+        ? this.#decide(now, requestId, request)
+        : this.#decideNamed(now, requestId, request, number);
     // After the check is decided, since they are told what is left then.
     if (granted.length > 0) this.onGrant(granted, this.key);
+    // It may have left the place of the head.
+    if (decision === 'wait_expired') this.#serveQueue(now);
     return decision;
   }
 
-  /**
-   * Decides a check whose caller has chosen the request id.
-   * @param number of the check's claim
-   */
-  checkNamed(
+  #decideNamed(
     now: number,
     requestId: string,
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const granted = this.#beginCheck(now, request);
-    const decideNew = (terms: RequestTerms): InstanceDecision =>
-      this.#decide(now, requestId, request, terms);
     this.#named ??= new NamedRequests(this.approvals, this.#queue, this.onUnclaimed);
-    const decision = this.#named.decide(now, requestId, request, number, decideNew);
-    if (granted.length > 0) this.onGrant(granted, this.key);
-    // It may have left the place of the head.
-    if (decision === 'wait_expired') this.#serveQueue(now);
-    return decision;
+    return this.#named.decide(now, requestId, request, number, (terms) =>
+      this.#decide(now, requestId, request, terms),
+    );
   }
 
   /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */

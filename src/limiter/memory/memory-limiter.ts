@@ -84,10 +84,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const { requestId = randomUUID() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
-    const decision =
-      number === undefined
-        ? entry.instance.check(now, requestId, asked)
-        : entry.instance.checkNamed(now, requestId, asked, number);
+    const decision = entry.instance.check(now, requestId, asked, number);
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
     if (decision === 'takes_over' || decision === 'wait_expired') {

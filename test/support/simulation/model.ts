@@ -179,7 +179,7 @@ export class Model {
     const request = { key: KEY, ...check };
     return owner === undefined
       ? this.#instance.check(now, uuidOf(id), request)
-      : this.#instance.checkNamed(now, uuidOf(id), request, numberOf(owner));
+      : this.#instance.check(now, uuidOf(id), request, numberOf(owner));
   }
 
   /** What it knows of a request whose caller has chosen the id. */

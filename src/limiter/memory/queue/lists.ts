@@ -184,7 +184,7 @@ function headStartOf(list: QueueList | undefined): number {
 class Group extends WaitingList {
   /** The virtual time at which its head has its turn. */
   tag = 0;
-  /** In the heap. */
+  /** Among the turns. */
   index = 0;
 }
 
@@ -201,7 +201,7 @@ class Group extends WaitingList {
  */
 export class Groups extends ListsOfKind<Group> {
   #virtualTime = 0;
-  readonly #turns = new Heap<Group>(isTurnBefore, noteIndex);
+  readonly #turns = new Heap<Group>(isTurnBefore);
 
   constructor() {
     super('group');
@@ -249,19 +249,15 @@ export class Groups extends ListsOfKind<Group> {
   protected override headLeft(group: Group, gone: Queued, isApproved: boolean): void {
     if (isApproved) this.#virtualTime = group.tag;
     if (!group.head) {
-      this.#turns.removeAt(group.index);
+      this.#turns.remove(group);
       return;
     }
     const [before, now] = [shareOf(gone), shareOf(group.head)];
     if (isApproved) group.tag += now;
     // Rounding must not change it if the shares are the same.
     else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
-    this.#turns.update(group.index);
+    this.#turns.update(group);
   }
-}
-
-function noteIndex(group: Group, index: number): void {
-  group.index = index;
 }
 
 function isTurnBefore(one: Group, other: Group): boolean {
