@@ -60,7 +60,7 @@ export class Lease {
 /** The most keys of one call. */
 const MAX_KEYS_PER_CALL = 100;
 /** The most keys whose calls are under way at a time. */
-const MAX_KEYS_AT_A_TIME = 400;
+const MAX_KEYS_UNDER_WAY = 400;
 /** Leases that are due within this part of a lease are renewed together, and from then on always together. */
 const TOGETHER = 1 / 12;
 
@@ -99,7 +99,7 @@ export class LeaseRenewals {
       clock,
       groupOf: ({ names }) => slotOf(names.state),
       mostPerCall: MAX_KEYS_PER_CALL,
-      mostUnderWay: MAX_KEYS_AT_A_TIME,
+      mostUnderWay: MAX_KEYS_UNDER_WAY,
       underWayCounts: 'items',
       isWanted: (queue) => this.#isDue(queue),
       call: (queues) => this.#renew(queues),

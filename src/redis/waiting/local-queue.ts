@@ -105,10 +105,6 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
   }
 
-  get name(): string {
-    return this.parts.names.state;
-  }
-
   /** Whether a check of a request is here whose caller has chosen its id. */
   has(requestId: string): boolean {
     return this.#waiters.has(requestId);

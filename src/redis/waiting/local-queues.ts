@@ -151,7 +151,7 @@ export class LocalQueues {
   /** The store is up again. Messages were lost meanwhile, and the store may have lost the queues. */
   onStoreAvailable(): void {
     for (const queue of this.#queues.values()) {
-      if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
+      if (this.parts.isAvailable(queue.names.state)) queue.onStoreAvailable();
     }
     this.#line.retry();
     this.#withdrawals.onStoreAvailable();

@@ -145,9 +145,11 @@ export class LocalWaiters {
    * @returns the claims of the waits on this replica
    */
   endWaits(ended: readonly EndedWait[]): string[] {
-    const here = ended.filter(({ claim }) => this.#all.has(claim));
-    for (const { claim, why } of here) this.#all.get(claim)?.waiter.conflict(why);
-    return here.map(({ claim }) => claim);
+    return ended.flatMap(({ claim, why }) => {
+      const found = this.#all.get(claim);
+      found?.waiter.conflict(why);
+      return found ? claim : [];
+    });
   }
 
   /** The longest wait of a request is over. It is doubted if it is queued, since its turn may have come at this moment. */

@@ -142,8 +142,7 @@ export class SettleCalls {
 
 /** A queue that needs a settle call. */
 export interface Unsettled {
-  /** The name of its state in Redis. */
-  readonly name: string;
+  readonly names: Pick<KeyNames, 'state'>;
   /** Its turn has come. Resolves when the call has ended and its reply is processed. */
   settle(): Promise<void>;
   /** Its turn has come, but the store is known to be down. */
@@ -162,7 +161,7 @@ export function settleLine({
   return new BatchedCalls({
     clock,
     mostUnderWay: MAX_UNDER_WAY,
-    isAvailable: ({ name }) => isAvailable(name),
+    isAvailable: ({ names }) => isAvailable(names.state),
     onNotAsked: (queue) => queue.notAsked(),
     call: ([queue]) => queue.settle(),
     onUndone: (undone) => observer.catchingUp('settle', undone),

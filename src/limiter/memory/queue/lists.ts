@@ -1,4 +1,4 @@
-import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../queue-order.js';
+import { DEFAULT_WEIGHT, type QueueListState } from '../../queue-order.js';
 import type { RequestTerms } from '../../request.js';
 import { Heap } from '../heap.js';
 import {
@@ -11,10 +11,9 @@ import {
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
+  abstract readonly kind: QueueListState['kind'];
   protected readonly lists = new Map<string, List>();
   #size = 0;
-
-  constructor(readonly kind: QueueListState['kind']) {}
 
   /** How many wait in all of them. */
   get size(): number {
@@ -110,9 +109,7 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
 
 /** The list of the waiters without a lane or a group, which joined by other rules. */
 export class FifoList extends ListsOfKind {
-  constructor() {
-    super('fifo');
-  }
+  readonly kind = 'fifo';
 
   /** No lane counts for it. */
   override next(): WaitingList | undefined {
@@ -130,9 +127,7 @@ export class FifoList extends ListsOfKind {
 
 /** The lists of lanes. The one goes first whose head came earliest, less its head start. */
 export class Lanes extends ListsOfKind {
-  constructor() {
-    super('lane');
-  }
+  readonly kind = 'lane';
 
   override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
     let next: WaitingList | undefined;
@@ -173,11 +168,7 @@ function isBefore(one: Ordered | undefined, other: Ordered | undefined): boolean
 
 /** When a waiter would have come without its head start, in microseconds. */
 function orderKeyOf({ list, ticket }: Ordered): number {
-  return ticket - headStartOf(list) * 1000;
-}
-
-function headStartOf(list: QueueList | undefined): number {
-  return list?.kind === 'lane' ? list.headStartMillis : 0;
+  return list?.kind === 'lane' ? ticket - list.headStartMillis * 1000 : ticket;
 }
 
 /** The list of a group. */
@@ -200,12 +191,9 @@ class Group extends WaitingList {
  * then. When no group waits, the virtual time is forgotten as well.
  */
 export class Groups extends ListsOfKind<Group> {
+  readonly kind = 'group';
   #virtualTime = 0;
   readonly #turns = new Heap<Group>(isTurnBefore);
-
-  constructor() {
-    super('group');
-  }
 
   /** No limit of lanes counts a group, so that the head of a group stops all of them. */
   override next(): Group | undefined {

@@ -185,7 +185,11 @@ describe('the line of settle calls', () => {
     refusals = 0;
     #end: (() => void) | undefined;
 
-    constructor(readonly name: string) {}
+    readonly names: { readonly state: string };
+
+    constructor(state: string) {
+      this.names = { state };
+    }
 
     settle(): Promise<void> {
       this.calls += 1;
