@@ -12,7 +12,7 @@
 --         microsToTurn  the fewest microseconds until its turn if it joined the queue now; 0 if it would be approved
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
--- does the same to the state that it has read, by the same functions where these write nothing. `keys.only_looks` keeps
+-- does the same to the state that it has read, by the same functions where these write nothing. `keys.is_read_only` keeps
 -- the others from it. After the clock has gone back, a hold lapses when it would have: a check makes it shorter.
 
 local approvals = require 'lib/approvals'

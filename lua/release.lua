@@ -9,7 +9,7 @@
 local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local instance = require 'lib/instance'
-local known_requests = require 'lib/known-requests'
+local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
 local requests = require 'lib/requests'
 
@@ -17,7 +17,7 @@ local function release(keys, state, call, id, is_unused)
   local found = requests.has_any(state) and requests.find_all(keys, state, { id }) or {}
   local request = found[id]
   if request and request.owner and request.state == requests.WAITING then
-    known_requests.withdraw(keys, state, call, request, 'withdrawn')
+    named_requests.withdraw(keys, state, call, request, 'withdrawn')
     return 1
   end
   local is_unclaimed = request ~= nil and request.state == requests.UNCLAIMED
@@ -26,7 +26,7 @@ local function release(keys, state, call, id, is_unused)
     past_requests.remember(keys, state, call, { id })
   end
   if is_unclaimed and released > 0 then
-    known_requests.end_wait(state, request, 'withdrawn')
+    named_requests.end_wait(state, request, 'withdrawn')
   elseif request and request.owner and is_unused then
     requests.forget_chosen(keys, { id })
   elseif request and request.owner and released > 0 then

@@ -1,8 +1,9 @@
 -- Renews the leases of a replica for several keys, and does nothing else. It leaves a lease as it is if a settle has
--- to look at the key first, because the key may differ from what the replica knows: Redis has lost a part of it, a wake
--- was lost, the replica or Redis was down, or Redis's clock has gone back.
+-- to look at the key first, because the key may differ from what the replica knows: Redis has lost the key or a wake, the
+-- replica or Redis was down, or Redis's clock has gone back. If somebody has removed another name of the queue, the next call
+-- that would approve anybody finds that.
 --
--- KEYS  per key: 1 replicas, 2 state, 3 another name that exists as long as anybody waits
+-- KEYS  per key: 1 replicas, 2 state
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 6 do not matter here
 --       7 a JSON text: for each key, `places`, how many places the replica has in the queue, `keepsAny` if it keeps any of them for
@@ -14,7 +15,7 @@ local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
 local stored = require 'lib/stored'
 
-local NAMES_PER_KEY = 3
+local NAMES_PER_KEY = 2
 
 -- The places of the caller, by the ids under which they count. `keeps_any`: whether there may be several ids.
 local function read_places(call, name, keeps_any)
@@ -41,12 +42,9 @@ end
 
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. But each grant has a wake, and the state its number.
-local function renew(call, name, state, other, known)
+local function renew(call, name, state, known)
   local found = read_places(call, name, known.keepsAny)
-  local is_known = are_current(call, found, known.places)
-    and stored.last_wake(state) == known.wakeNumber
-    and redis.call('EXISTS', other) == 1
-  if not is_known then
+  if not are_current(call, found, known.places) or stored.last_wake(state) ~= known.wakeNumber then
     return false
   end
   stored.write_first(name, call)
@@ -61,7 +59,7 @@ local function run(KEYS, ARGV)
   local call, left = calls.read(ARGV), {}
   for i, known in ipairs(cjson.decode(ARGV[calls.FIRST_OWN])) do
     local key = (i - 1) * NAMES_PER_KEY
-    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], known)
+    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], known)
     -- The settle of a key that fails meets its error again.
     if not (succeeded and is_renewed) then
       left[#left + 1] = i

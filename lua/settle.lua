@@ -13,7 +13,7 @@
 -- Reply a JSON text:
 --         microsToRoom  microseconds until there may be room again: until the window ends, or sooner. 0: there is room now, and
 --                       another call can serve more. Left out if there is no such key
---         microsToLook  microseconds until the caller has to settle again, sooner than there may be room, because of a recovery;
+--         microsToSettle  microseconds until the caller has to settle again, sooner than there may be room, because of a recovery;
 --                       0 if it has not
 --         wakeNumber    the number of the last wake, this call's if it publishes one; 0 if there was none
 --         waiting       how many wait
@@ -127,7 +127,7 @@ local function run(KEYS, ARGV)
   local waiters = said.waiters
   local granted, ended, holds_left = {}, {}, {}
   local reply = {
-    microsToLook = 0, wakeNumber = 0, waiting = 0, places = 0, limits = '', used = 0, at = call.now_ms, unclaimed = 0,
+    microsToSettle = 0, wakeNumber = 0, waiting = 0, places = 0, limits = '', used = 0, at = call.now_ms, unclaimed = 0,
     granted = granted, putBack = {}, ended = ended, holdsLeft = holds_left,
   }
 
@@ -207,7 +207,7 @@ local function run(KEYS, ARGV)
   instance.close(keys, state, call)
 
   reply.microsToRoom = room.micros_to(keys, state, call)
-  reply.microsToLook = recovery.micros_to_look(state, call, reply.microsToRoom)
+  reply.microsToSettle = recovery.micros_to_settle(state, call, reply.microsToRoom)
   reply.wakeNumber, reply.waiting = state.wake, queue.count_waiting(keys, state, call)
   reply.limits, reply.used = limits_text.format(state), room.used(state, call)
   reply.places = replicas.places_of_caller(tally, call)

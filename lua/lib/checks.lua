@@ -22,7 +22,7 @@ local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
 local kinds = require 'limits/kinds'
-local known_requests = require 'lib/known-requests'
+local named_requests = require 'lib/named-requests'
 local limits_text = require 'lib/limits-text'
 local lists = require 'queue/lists'
 local lost_key = require 'lib/lost-key'
@@ -151,7 +151,7 @@ end
 -- The reply to a check that the key knows or approves, else nil.
 local function answer_or_approve(keys, state, call, request)
   local hits, list = request.hits, request.list
-  local reply = request.owner and known_requests.answer(keys, state, call, request)
+  local reply = request.owner and named_requests.answer(keys, state, call, request)
   if reply == verdicts.WAIT_EXPIRED then
     -- The place that has ended may have been the head's.
     serving.serve(keys, state, call)

@@ -1,4 +1,4 @@
--- The generations of remembered ids, each with a set: the state's field `turn` is the one that began last.
+-- The generations of remembered ids, each with a set: the state's field `gen` is the one that began last.
 -- lib/past-requests says what they are for.
 
 local generations = {}

@@ -94,7 +94,7 @@ local function take_own(keys, state, call)
   local ended = { start = own.start, window = own.window }
   key_limits.take_own(keys, state, declared, call)
   local ends_window = not own.has_boundary and (kinds.has_boundary(declared) or declared.window ~= ended.window)
-  if ends_window and keys.only_looks then
+  if ends_window and keys.is_read_only then
     state.hits = 0
   elseif ends_window then
     -- The ids of its first window begin with that. Those of a period of another length are remembered in another way.
@@ -124,7 +124,7 @@ function in_force.begin_window(keys, state, now_ms, call)
     return false
   end
   state.denied, state.rolled = 0, true
-  if keys.only_looks then
+  if keys.is_read_only then
     state.hits, state.own.has_no_ids = 0, state.own.has_boundary
   end
   if state.next_window > 0 then

@@ -31,7 +31,7 @@ local instance = {}
 
 -- Whether replicas have to learn of this call: waiters were approved, or there may be room sooner than they know.
 local function is_wake_due(keys, state, call)
-  if state.has_news or state.serves_more or state.ended or (state.granted and #state.granted > 0) then
+  if state.must_wake or state.serves_more or state.ended or (state.granted and #state.granted > 0) then
     return true
   end
   -- Replicas may know a later time, at which several hits fit that the head needs.
@@ -68,7 +68,7 @@ end
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
 -- clock runs on while Redis stalls or is unreachable, and the queue must still exist afterwards.
 local LEASES_KEPT = 6
--- A replica with waiters settles again within this many leases (src/redis/waiting/leases.ts). Its renewals
+-- A replica with waiters settles again within this many leases (src/redis/shared/losses.ts). Its renewals
 -- in between set no expiry.
 local LEASES_UNSETTLED = 15
 
@@ -97,7 +97,7 @@ end
 local function keep_until(state, call)
   return math.max(
     state.expires, past_requests.remembered_until(state, call), outage_ends(state, call),
-    state.recovery_until, state.last_lapse, state.paused_until, state.named
+    state.recovery_until, state.last_lapse, state.paused_until, state.ends
   )
 end
 
@@ -123,7 +123,7 @@ local function remove_idle(keys, state, call)
   end
   state.max_holds = 0
   stored.write(keys, state)
-  if state.named > 0 then
+  if state.ends > 0 then
     -- Holds that have lapsed since are remembered from this call on.
     local expire_at = digits(keep_until(state, call))
     redis.call('PEXPIREAT', keys.state, expire_at)
@@ -162,7 +162,7 @@ end
 -- key; nil for others.
 function instance.open(keys, call, state, asked)
   in_force.require_current_calendars(call)
-  if asked and asked.has_owners or state and state.named > 0 then
+  if asked and asked.has_owners or state and state.ends > 0 then
     requests.require_names(keys)
   end
   if asked and asked.has_lists or state and state.lists then
@@ -222,7 +222,7 @@ function instance.new(keys, call, idle, rules)
       -- The clock has gone back. A waiter may still be put back with such a ticket.
       state.ticket = idle.ticket
     end
-    state.named = idle.named
+    state.ends = idle.ends
   end
   for _, limit in ipairs(state.limits) do
     if limit.name or not limit.takes_window then
@@ -273,8 +273,8 @@ function instance.close(keys, state, call)
   if state.ticket > 0 and (state.rolled or state.needs_expiry) then
     queue.read(keys, state, call)
   end
-  local is_news = is_wake_due(keys, state, call)
-  if is_news then
+  local is_due = is_wake_due(keys, state, call)
+  if is_due then
     state.wake = state.wake + 1
   end
   if state.tally and state.tally.places > 0 then
@@ -287,7 +287,7 @@ function instance.close(keys, state, call)
   elseif state.remembered then
     past_requests.expire_new(keys, state, call, digits(until_ms))
   end
-  if is_news then
+  if is_due then
     publish_wake(keys, state, call)
   end
 end

@@ -37,12 +37,12 @@ end
 
 -- Without what the limits of some kinds store, which is the seventh value: each value costs nearly all checks.
 function key_names.read_values(state_key)
-  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'turn', 'denied', 'more')
+  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'gen', 'denied', 'extra')
 end
 
 -- Returns all values: the same, and the field `own`.
 function key_names.read_all_values(state_key)
-  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'turn', 'denied', 'more', 'own')
+  return redis.call('HMGET', state_key, 'start', 'limits', 'approved', 'gen', 'denied', 'extra', 'own')
 end
 
 return key_names

@@ -52,7 +52,7 @@ local function decide_in_new_window(call, batch, size, own, start, values)
     generation = generations.after(generation)
   end
   local granted = count_approved(size, own, 0)
-  redis.call('HSET', state, 'start', digits(start), 'approved', digits(granted), 'turn', digits(generation))
+  redis.call('HSET', state, 'start', digits(start), 'approved', digits(granted), 'gen', digits(generation))
   if values[5] or granted < size then
     redis.call('HSET', state, 'denied', digits(size - granted))
   end

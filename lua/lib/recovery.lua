@@ -47,12 +47,12 @@ function recovery.was_up_since(call, time)
   return is_up_to_date and (since <= time or since <= call.now_ms - call.lease)
 end
 
--- A replica notices Redis's return in less time: src/redis/shared/store-observer.ts.
+-- A replica notices Redis's return in less time: src/redis/shared/losses.ts.
 local RECOVERY_MILLIS = 500
--- A replica with waiters calls when a recovery begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So
+-- A replica with waiters calls when a recovery begins, CALL_BEFORE_END ms before its end, and up to 100 ms after it. So
 -- the longest silence is 300 ms. The rest is for late calls.
 local LONGEST_SILENCE = 400
-local LOOK_BEFORE_END = 200
+local CALL_BEFORE_END = 200
 local MOST_AGAIN = 3
 -- A call so soon after another shows no more than the other, so it is not noted, and no replica is asked for it.
 local SOON = 50
@@ -168,14 +168,14 @@ end
 
 -- Microseconds until a replica with waiters has to call again because of a recovery; 0 if it calls in time anyway.
 -- `to_room`: when it calls anyway, from `room.micros_to`.
-function recovery.micros_to_look(state, call, to_room)
+function recovery.micros_to_settle(state, call, to_room)
   if not recovery.is_on(state) then
     return 0
   end
   local to_end = state.recovery_until * 1000 - call.now_us
-  local to_look = to_end - LOOK_BEFORE_END * 1000
-  if to_look >= SOON * 1000 then
-    return to_look
+  local to_call = to_end - CALL_BEFORE_END * 1000
+  if to_call >= SOON * 1000 then
+    return to_call
   end
   return to_room > to_end and to_end or 0
 end

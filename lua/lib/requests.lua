@@ -14,7 +14,7 @@
 -- The owner is the check that a request with such an id belongs to now, `<replica id>#<number>`. A later check with the same id
 -- takes the request over. The entry of the queue's list keeps the replica on which the request waited first.
 --
--- The state's field `named` says until when anything may be remembered, in ms since 1970.
+-- The state's field `ends` says until when anything may be remembered, in ms since 1970.
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
@@ -137,7 +137,7 @@ function requests.of_checks(call, ids, said)
 end
 
 function requests.has_any(state)
-  return state.ticket > 0 or state.first_lapse > 0 or state.named > 0
+  return state.ticket > 0 or state.first_lapse > 0 or state.ends > 0
 end
 
 -- The requests with these ids, by the ids. Those whose holds Redis has lost with a state before are none: nothing counts them.
@@ -242,7 +242,7 @@ end
 -- Not sooner than it was to be remembered before, when windows may have been longer.
 local function remember_until(keys, state, id, until_ms)
   redis.call('ZADD', ends_name(keys), 'GT', digits(until_ms), id)
-  state.named = math.max(state.named, until_ms)
+  state.ends = math.max(state.ends, until_ms)
 end
 
 local REMEMBERED = { [requests.APPROVED] = true, [requests.RELEASED] = true, [requests.LAPSED] = true }
@@ -256,7 +256,7 @@ function requests.restore_end(keys, state, call, request)
   if REMEMBERED[request.state] then
     local until_ms = remembered_until(state, call)
     redis.call('ZADD', ends_name(keys), 'NX', digits(until_ms), request.requestId)
-    state.named, state.needs_expiry = math.max(state.named, until_ms), true
+    state.ends, state.needs_expiry = math.max(state.ends, until_ms), true
   end
 end
 
@@ -291,12 +291,12 @@ end
 -- Looks until when any are remembered, also from a state that Redis has lost.
 function requests.find_remembered(keys, state)
   local last = redis.call('ZRANGE', ends_name(keys), -1, -1, 'WITHSCORES')[2]
-  state.named = tonumber(last or 0)
+  state.ends = tonumber(last or 0)
 end
 
 -- Forgets what has been remembered for long enough. `find_needed(ids)`: says by the ids which of them are remembered for longer.
 function requests.forget_ended(keys, state, call, find_needed)
-  if state.named == 0 then
+  if state.ends == 0 then
     return
   end
   local name, now, over = ends_name(keys), digits(call.now_ms), {}
@@ -321,17 +321,17 @@ end
 
 -- The key is removed, and nothing of it is remembered.
 function requests.remove_all(keys, state)
-  if state.named > 0 then
+  if state.ends > 0 then
     redis.call('UNLINK', keys.records, ends_name(keys))
   end
 end
 
 -- Sets when the records expire. `has_any`: whether anybody waits or holds an approval.
 function requests.expire(keys, state, has_any, expire_at)
-  if has_any or state.named > 0 then
+  if has_any or state.ends > 0 then
     redis.call('PEXPIREAT', keys.records, expire_at)
   end
-  if state.named > 0 then
+  if state.ends > 0 then
     redis.call('PEXPIREAT', ends_name(keys), expire_at)
   end
 end

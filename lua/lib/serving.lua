@@ -81,7 +81,7 @@ local function serve_queue(keys, state, call)
       granted[#granted + 1] = requests.claim(request.requestId, request.owner)
     end
   end
-  local looked_at = MOST_SERVED
+  local read_first = MOST_SERVED
   while key_limits.fit(state, 1) and not state.stopped_heads
     and tally.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
@@ -90,9 +90,9 @@ local function serve_queue(keys, state, call)
     local most, took = math.min(math.ceil(state.own:free()), MOST_SERVED - #granted), 0
     if taken == 0 and (left.holds <= 0 or key_limits.lacks_ids(left.limits)) then
       -- Then the head waits on as a rule, and nobody is read in vain. If it is approved, the next ones are read.
-      looked_at = 1
+      read_first = 1
     end
-    most, looked_at = math.min(most, looked_at), 2 * looked_at
+    most, read_first = math.min(most, read_first), 2 * read_first
     took, state.stopped_heads = heads.take(keys, state, call, left, most, approve)
     taken = taken + took
   end
@@ -146,7 +146,7 @@ function serving.serve(keys, state, call)
     end
   elseif state.made_room and not state.has_rejoined then
     -- Without a wake, replicas that asked in this recovery when the window was full would settle at the window's end.
-    state.has_news = true
+    state.must_wake = true
   end
 end
 

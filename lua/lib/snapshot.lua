@@ -20,7 +20,7 @@ local snapshot = {}
 -- counts as empty, and a key that has been idle for too long as removed. `call`: of a script that knows rules, or nil.
 function snapshot.at(keys, now_us, call)
   local now_ms = math.floor(now_us / 1000)
-  keys.only_looks = true
+  keys.is_read_only = true
   local state = stored.read(keys.state)
   if not state then
     return nil

@@ -1,12 +1,12 @@
 -- The state of an instance, a hash; docs/redis.md says what its fields mean. A check costs what it reads and writes, so
 -- fields that most keys do not need are absent:
---   start, limits, approved, turn, born   always
+--   start, limits, approved, gen, born    always
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/in-force)
 --   released                              since an approval was released or corrected downwards (lib/given-back)
 --   own                                   in a key whose own limit has no boundary: what its kind stores
---   more, queue, holds                    while anything else is to be said: JSON with the names of the state in the scripts, without
---                                         what says nothing. `more` is there if any of them is. They are three, since Redis keeps
+--   extra, queue, holds                   while anything else is to be said: JSON with the names of the state in the scripts, without
+--                                         what says nothing. `extra` is there if any of them is. They are three, since Redis keeps
 --                                         a hash in half the memory as long as no value has more than 64 bytes
 
 local digits = require 'lib/digits'
@@ -24,17 +24,17 @@ local FIRST_GENERATION = 1
 local QUEUE = { 'ticket', 'wake', 'served', 'serving', 'unsorted', 'lists', 'virtual_time' }
 -- And `last_lapse`, if it is not `first_lapse`.
 local HOLDS = { 'held', 'held_ids', 'first_lapse', 'lane_holds', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed' }
--- Before these, `more` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
+-- Before these, `extra` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
 -- and the further limits.
-local MORE = { 'hits', 'named', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
--- In `more` as well. A key of which nothing else is to be said needs none of these either.
+local EXTRA = { 'hits', 'ends', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
+-- In `extra` as well. A key of which nothing else is to be said needs none of these either.
 local SAYS_NOTHING_ALONE = { 'max_holds', 'recovery_seen', 'recovery_again', 'set_at' }
 -- What a state without these fields has in their place.
-local NO_MORE = {
+local NO_EXTRA = {
   __index = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, paused_until = 0,
-    next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, named = 0,
+    next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, ends = 0,
     unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
     lane_holds = {},
   },
@@ -60,8 +60,8 @@ local function take(state, fields)
 end
 
 -- Reads what limits need to read what they have stored, and then that. Each text is false if there is none.
-local function read_optional(state, own, more, queue, holds)
-  local fields = more and cjson.decode(more) or {}
+local function read_optional(state, own, extra, queue, holds)
+  local fields = extra and cjson.decode(extra) or {}
   local of_window, further = fields.own, fields.further
   fields.own, fields.further = nil, nil
   if queue then
@@ -81,7 +81,7 @@ local function read_optional(state, own, more, queue, holds)
   state.stored_expires = fields.expires or 0
 end
 
--- The texts of `more`, `queue` and `holds`, each nil if it says nothing.
+-- The texts of `extra`, `queue` and `holds`, each nil if it says nothing.
 local function format_optional(state)
   local own, queue, holds = state.own, '', ''
   -- Without a ticket nobody has waited. After the clock has gone back, a new key knows only when its waiters were served.
@@ -93,13 +93,13 @@ local function format_optional(state)
     holds = json.add(holds, 'last_lapse', state.last_lapse ~= state.first_lapse and digits(state.last_lapse))
   end
   -- After each check it follows from the windows.
-  local more = json.add('', 'expires', state.expires ~= stored.idle_time(state) and digits(state.expires))
-  more = json.add(more, 'own', own.has_boundary and json.object(own:format()))
-  more = json.add(more, 'further', #state.limits > 1 and key_limits.format_further(state))
-  more = json.join(more, json.fields(state, MORE))
-  if more ~= '' or queue ~= '' or holds ~= '' then
-    more = json.join(more, json.fields(state, SAYS_NOTHING_ALONE))
-    return json.object(more), queue ~= '' and json.object(queue) or nil, holds ~= '' and json.object(holds) or nil
+  local extra = json.add('', 'expires', state.expires ~= stored.idle_time(state) and digits(state.expires))
+  extra = json.add(extra, 'own', own.has_boundary and json.object(own:format()))
+  extra = json.add(extra, 'further', #state.limits > 1 and key_limits.format_further(state))
+  extra = json.join(extra, json.fields(state, EXTRA))
+  if extra ~= '' or queue ~= '' or holds ~= '' then
+    extra = json.join(extra, json.fields(state, SAYS_NOTHING_ALONE))
+    return json.object(extra), queue ~= '' and json.object(queue) or nil, holds ~= '' and json.object(holds) or nil
   end
 end
 
@@ -116,7 +116,7 @@ local function state_with(rules, start)
     limits = nil, own = nil, generation = nil, expires = nil, stored_expires = nil, stored_values = nil, kept_until = nil, tally = nil,
     known_room_at = nil, known_lapse = nil, ticket = nil, wake = nil, serving = nil, served = nil, set_at = nil, made_room = nil,
     needs_expiry = nil,
-  }, NO_MORE)
+  }, NO_EXTRA)
   key_limits.begin(state, rules, start)
   return state
 end
@@ -182,7 +182,7 @@ local function add(values, before, name, number)
   end
 end
 
--- The same for a text. Returns the fields that say nothing more, `gone`, which is nil if there is none yet.
+-- The same for a text. Returns the fields that say nothing extra, `gone`, which is nil if there is none yet.
 local function replace(values, gone, before, name, text)
   if text and text ~= before then
     values[#values + 1], values[#values + 2] = name, text
@@ -197,7 +197,7 @@ end
 local function values_of_new(state)
   return {
     'start', digits(state.own.start), 'limits', limits_text.to_store(state), 'approved', digits(state.own.used),
-    'turn', digits(state.generation), 'born', digits(state.born),
+    'gen', digits(state.generation), 'born', digits(state.born),
   }
 end
 
@@ -206,22 +206,22 @@ local NOTHING_STORED = {}
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
   local own, values = state.own, state.is_new and values_of_new(state) or {}
-  local start, _, approved, turn, denied, stored_more, stored_own, stored_queue, stored_holds =
+  local start, _, approved, gen, denied, stored_extra, stored_own, stored_queue, stored_holds =
     unpack(state.stored_values or NOTHING_STORED, 1, 9)
   local own_text = not own.has_boundary and json.object(own:format())
-  local more, queue, holds = format_optional(state)
+  local extra, queue, holds = format_optional(state)
   if not state.is_new then
     add(values, start, 'start', own.start)
     replace(values, nil, nil, 'limits', state.limits_changed and limits_text.to_store(state))
     -- Without boundaries it changes with time alone: it is written with what it follows from.
     add(values, approved, 'approved', (own.has_boundary or own_text ~= stored_own) and own.used)
-    add(values, turn, 'turn', state.generation)
+    add(values, gen, 'gen', state.generation)
   end
   add(values, denied, 'denied', (state.denied > 0 or denied) and state.denied)
   add(values, nil, 'released', state.released_at)
   add(values, nil, 'changed', state.limits_changed_at)
   local gone = replace(values, nil, stored_own, 'own', own_text)
-  gone = replace(values, gone, stored_more, 'more', more)
+  gone = replace(values, gone, stored_extra, 'extra', extra)
   gone = replace(values, gone, stored_queue, 'queue', queue)
   gone = replace(values, gone, stored_holds, 'holds', holds)
   if #values > 0 then
@@ -258,7 +258,7 @@ function stored.write_first(state_key, call, state)
     redis.call('HDEL', state_key, '')
     call.may_be_full = false
   elseif state and ends_something(state, call.now_ms) then
-    redis.call('HSET', state_key, 'turn', digits(state.generation))
+    redis.call('HSET', state_key, 'gen', digits(state.generation))
   end
 end
 

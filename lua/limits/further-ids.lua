@@ -49,7 +49,7 @@ end
 
 -- Removes an id, unless a call only looks.
 function further_ids.remove(keys, _, limit, id)
-  if not keys.only_looks then
+  if not keys.is_read_only then
     redis.call('HDEL', further_ids.built_name(keys, limit), id)
   end
 end

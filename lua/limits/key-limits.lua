@@ -88,7 +88,7 @@ end
 -- Forgets the ids that are stored under the names of `forgotten`, so that `limit` has none. A call that only looks leaves
 -- them, and counts them no longer.
 local function begin_without_ids(keys, forgotten, limit)
-  if keys.only_looks then
+  if keys.is_read_only then
     limit.has_no_ids = true
   else
     key_limits.forget_ids(keys, forgotten)
@@ -99,7 +99,7 @@ end
 local function continue_as(keys, call, before, limit)
   before:continue_as(limit, call.now_ms)
   limit.has_no_ids = before.has_no_ids
-  if keys.only_looks then
+  if keys.is_read_only then
     return
   end
   for _, name in ipairs(limit:built_names(keys)) do

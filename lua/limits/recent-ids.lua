@@ -111,7 +111,7 @@ end
 
 -- Removes an id if it is there, unless a call only looks.
 function recent_ids.remove(keys, _, limit, id)
-  if keys.only_looks then
+  if keys.is_read_only then
     return
   end
   local _, _, position = recent_ids.find(keys, limit, id)

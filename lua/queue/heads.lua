@@ -13,7 +13,7 @@ local turn_walk = require 'queue/turn-walk'
 local heads = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
-local LOOK_AHEAD = 100
+local LEAST_READ = 100
 
 local function counts_all(limits)
   for _, limit in ipairs(limits) do
@@ -49,13 +49,13 @@ function heads.stops_of(state, left, entry)
   end
 end
 
--- Begins a walk over the waiters in the order of their turns: of at most `most`, and `looked_at` entries of one list, since
+-- Begins a walk over the waiters in the order of their turns: of at most `most`, and `read_first` entries of one list, since
 -- withdrawn ones may stand before those of waiters. It changes nothing until it is written.
-function heads.walk(keys, state, tally, most, looked_at)
+function heads.walk(keys, state, tally, most, read_first)
   if state.lists then
     return turn_walk.begin(keys, state, most)
   end
-  return entries.walk(keys, entries.length(keys) == tally.living and most or looked_at)
+  return entries.walk(keys, entries.length(keys) == tally.living and most or read_first)
 end
 
 -- Goes on with a walk. `stops_of(entry)`: what a waiter that counts stops, or nil if it may be taken. Calls
@@ -96,7 +96,7 @@ end
 -- Returns how many entries it took, and the heads that need more than is left if only such ones are left, else nil.
 function heads.take(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
-  local walk = heads.walk(keys, state, tally, most, math.max(most, LOOK_AHEAD))
+  local walk = heads.walk(keys, state, tally, most, math.max(most, LEAST_READ))
   local forgotten, taken = {}, 0
   local approved, stopped, is_over = heads.pick(state, tally, walk, room, now_ms, most, function(entry, counts, stops)
     taken = taken + (stops and 0 or 1)
@@ -203,13 +203,13 @@ function heads.find_stopped(state, call, tally, walk, left)
   return stopped
 end
 
--- The waiters whose turns come first, at most this number. `looked_at`: the most entries that are read, since withdrawn ones may
+-- The waiters whose turns come first, at most this number. `read_first`: the most entries that are read, since withdrawn ones may
 -- stand before those of waiters.
-function heads.first_waiters(keys, state, tally, now_ms, most, looked_at)
+function heads.first_waiters(keys, state, tally, now_ms, most, read_first)
   if tally.places == 0 or most == 0 then
     return {}
   end
-  local walk = heads.walk(keys, state, tally, most, looked_at)
+  local walk = heads.walk(keys, state, tally, most, read_first)
   return (go_on(state, tally, walk, now_ms, most, function() end))
 end
 

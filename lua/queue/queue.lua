@@ -44,7 +44,7 @@ end
 -- Nobody who is left in the queue counts. `has_lost`: there may be heads, and records of waiters, that have no places. All others are
 -- forgotten as they leave, and a key may have many records of requests that do not wait.
 function queue.drop(keys, state, tally, has_lost)
-  if not stored.has_holds(state) and state.named == 0 then
+  if not stored.has_holds(state) and state.ends == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas, keys.records)
   else
     if has_lost or tally.places > 0 then

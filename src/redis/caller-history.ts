@@ -2,11 +2,8 @@ import type { Redis } from 'ioredis';
 
 import type { Clock } from '../common/clock.js';
 import type { Connections } from './connections/connections.js';
+import { BEAT, CONTACT_GAP } from './shared/losses.js';
 
-/** The interval at which each shard is asked for its time, as a part of a lease. */
-export const BEAT = 1 / 6;
-/** Redis was down if it has not answered for this part of a lease. */
-export const CONTACT_GAP = 1 / 2;
 /** The history of a caller that knows nothing yet. */
 export const UNKNOWN_HISTORY = '0:0:0';
 
@@ -30,9 +27,7 @@ export class CallerHistory {
   #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: CallerHistoryParts) {
-    parts.connections.onReady(() => {
-      this.#askAll();
-    });
+    parts.connections.onReady(() => this.#askAll());
     this.#beat();
   }
 
@@ -58,9 +53,7 @@ export class CallerHistory {
 
   #beat(): void {
     this.#askAll();
-    this.#cancelTimer = this.parts.clock.after(this.parts.leaseMillis * BEAT, () => {
-      this.#beat();
-    });
+    this.#cancelTimer = this.parts.clock.after(this.parts.leaseMillis * BEAT, () => this.#beat());
   }
 
   #askAll(): void {

@@ -35,7 +35,7 @@ import type { ScriptedOperation } from './scripts/operations.js';
 import type { Replacements } from './scripts/script-loader.js';
 import { Scripts, type ScriptSettings } from './scripts/scripts.js';
 import { redisMutexes } from './waiting/window-leader.js';
-import { WaitingRoom, type WaitingRoomParts } from './waiting/waiting-room.js';
+import { LocalQueues, type LocalQueuesParts } from './waiting/local-queues.js';
 import type { WakeMessages } from './waiting/wake-channel.js';
 
 /** A larger page would block other callers of Redis for too long. */
@@ -45,7 +45,7 @@ export interface RedisLimiterOptions
   extends
     BreakersParts,
     Pick<CallerHistoryParts, 'rulesLoadedAt' | 'readTime'>,
-    Pick<WaitingRoomParts, 'limitsOf' | 'replicaId' | 'leaseMillis' | 'maxWaiters'>,
+    Pick<LocalQueuesParts, 'limitsOf' | 'replicaId' | 'leaseMillis' | 'maxWaiters'>,
     Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey'> {
   readonly keyPrefix: string;
   /** The number of the Redis database that the connections have selected. */
@@ -62,7 +62,7 @@ export class RedisLimiter implements StoreLimiter {
   readonly #history: CallerHistory;
   readonly #listing: Listing;
   readonly #checks: CheckBatcher;
-  readonly #room: WaitingRoom;
+  readonly #room: LocalQueues;
   #isClosing = false;
 
   constructor(private readonly options: RedisLimiterOptions) {
@@ -87,7 +87,7 @@ export class RedisLimiter implements StoreLimiter {
       shardOf: (name) => connections.shardOf(name),
       waitingFor: (key) => this.#room.known(key),
     });
-    this.#room = new WaitingRoom({
+    this.#room = new LocalQueues({
       ...options,
       checks: this.#checks,
       store: this.#scripts,

@@ -54,12 +54,12 @@ export class InstanceInMemory {
   }
 
   /** A check that does not wait. */
-  check(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision {
+  check(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision | RecordDecision {
     return this.instance.check(this.now, idOf(name), { key: 'k', canWait: false, list, ...terms });
   }
 
   /** A check that waits if it has to. */
-  wait(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision {
+  wait(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision | RecordDecision {
     return this.check(name, list, { canWait: true, ...terms });
   }
 
@@ -67,7 +67,7 @@ export class InstanceInMemory {
   checkKnown(name: string, list?: QueueList, terms: Terms = {}): InstanceDecision | RecordDecision {
     this.#numbers += 1;
     const request = { key: 'k', canWait: true, list, ...terms };
-    return this.instance.checkKnown(this.now, idOf(name), request, this.#numbers);
+    return this.instance.check(this.now, idOf(name), request, this.#numbers);
   }
 
   peek(list?: QueueList, terms: Terms = {}): InstancePeek {

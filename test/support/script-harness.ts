@@ -24,11 +24,10 @@ import {
 } from '../../src/redis/scripts/check-codec.js';
 import type { InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
 import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
-import type { ThereWhileWaiting } from '../../src/redis/scripts/several-keys.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
-import { LEASES_UNSETTLED } from '../../src/redis/waiting/leases.js';
+import { LEASES_UNSETTLED } from '../../src/redis/shared/losses.js';
 import { type DeclaredLimits, keyLimits } from './limits.js';
 import { luaNumber } from './lua-constants.js';
 import { controlledRedisTime, type RedisTime, startOfControlledTime } from './redis-time.js';
@@ -128,7 +127,6 @@ export interface ReplicaOptions {
 export interface RenewalOptions {
   readonly wakeNumber?: number;
   readonly keepsAny?: boolean;
-  readonly lookFor?: ThereWhileWaiting;
 }
 
 /** After anything that a test does. */
@@ -245,7 +243,7 @@ export class ScriptHarness {
     return this.#clock.set(this.startMillis + millis);
   }
 
-  /** Returns the fields in `more` of its state. */
+  /** Returns the fields in `extra` of its state. */
   optionalFields(): Promise<OptionalFields> {
     return readOptionalFields(this.client, this.names.state);
   }
@@ -460,12 +458,12 @@ export class ScriptHarness {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
     const { recoveryUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
-    const { window, max, queueMax, overridden, approved, denied, turn } = others;
+    const { window, max, queueMax, overridden, approved, denied, gen } = others;
     const { isServing, isUnsorted, holds } = others;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
-      ...{ window, max, queueMax, overridden, approved, denied, turn, isServing, isUnsorted },
+      ...{ window, max, queueMax, overridden, approved, denied, gen, isServing, isUnsorted },
       start: start - this.startMillis,
       expires: expires - this.startMillis,
       born: born - this.startMillis,
@@ -599,15 +597,15 @@ export class TestReplica {
 
   /**
    * @param places how many the replica knows of
-   * @param knows the number of the last wake, 0 if it is left out, and what it looks for
+   * @param knows the number of the last wake, 0 if it is left out
    * @returns whether its lease was renewed
    */
   async renew(
     places: number,
-    { wakeNumber = 0, keepsAny = false, lookFor = 'queue' }: RenewalOptions = {},
+    { wakeNumber = 0, keepsAny = false }: RenewalOptions = {},
   ): Promise<boolean> {
     const { names } = this.harness;
-    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber, lookFor }]);
+    const notRenewed = await this.scripts.renew([{ names, places, keepsAny, wakeNumber }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }

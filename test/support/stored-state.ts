@@ -33,7 +33,7 @@ export interface StoredState {
   readonly overridden: readonly ('window' | 'max' | 'queueMax')[];
   readonly approved: number;
   readonly denied: number;
-  readonly turn: number;
+  readonly gen: number;
   readonly born: number;
   /** Since when its limits are in force. */
   readonly limitsSince: number;
@@ -63,7 +63,7 @@ export interface StoredState {
   /** The length that a request has set for the next window; 0 if none has, or if the current window has it. */
   readonly nextWindow: number;
   /** Until when requests may be known whose callers have chosen their ids; 0 if none are. */
-  readonly named: number;
+  readonly ends: number;
 }
 
 /** A further limit of a key. */
@@ -159,7 +159,7 @@ export function limitsStoredIn(field: string): string {
   return limits;
 }
 
-/** The fields in `more`, as JSON has them. */
+/** The fields in `extra`, as JSON has them. */
 export interface OptionalFields {
   readonly expires?: number;
   readonly own?: StoredFields;
@@ -177,7 +177,7 @@ export interface OptionalFields {
   readonly first_lapse?: number;
   readonly last_lapse?: number;
   readonly lane_holds?: Readonly<Record<string, { hits: number; ids: number }>>;
-  readonly named?: number;
+  readonly ends?: number;
   readonly unclaimed?: number;
   readonly unclaimed_held?: number;
   readonly lapsed_unclaimed?: number;
@@ -191,10 +191,10 @@ export interface OptionalFields {
   readonly set_at?: number;
 }
 
-/** Returns the fields in `queue`, `holds` and `more` of these fields of a state. */
+/** Returns the fields in `queue`, `holds` and `extra` of these fields of a state. */
 export function optionalFields(fields: Readonly<Record<string, string>>): OptionalFields {
   const read = (text = '{}'): object => JSON.parse(text) as object;
-  return { ...read(fields.queue), ...read(fields.holds), ...read(fields.more) };
+  return { ...read(fields.queue), ...read(fields.holds), ...read(fields.extra) };
 }
 
 /** The same of a key. */
@@ -202,14 +202,14 @@ export async function readOptionalFields(client: Redis, state: string): Promise<
   return optionalFields(await client.hgetall(state));
 }
 
-/** Gives a key other fields: all of them in `more`, from where they are read as well. */
+/** Gives a key other fields: all of them in `extra`, from where they are read as well. */
 export async function writeOptionalFields(
   client: Redis,
   state: string,
   changes: OptionalFields,
 ): Promise<void> {
   const fields = { ...(await readOptionalFields(client, state)), ...changes };
-  await client.hset(state, 'more', JSON.stringify(fields));
+  await client.hset(state, 'extra', JSON.stringify(fields));
 }
 
 /**
@@ -223,9 +223,9 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   if (!limits) return undefined;
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
-  const more = optionalFields(fields);
-  const further = readFurther(ofLimits, more.further ?? {});
-  const own = more.own ?? (JSON.parse(fields.own ?? '{}') as StoredFields);
+  const extra = optionalFields(fields);
+  const further = readFurther(ofLimits, extra.further ?? {});
+  const own = extra.own ?? (JSON.parse(fields.own ?? '{}') as StoredFields);
   const { algorithm } = withCalendar(
     limitsIn(ofLimits).limits[0],
     asStored(() => [start, own]),
@@ -239,24 +239,24 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     start,
     approved: number('approved'),
     denied: number('denied'),
-    turn: number('turn'),
+    gen: number('gen'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: more.expires ?? idleAt({ start, window: limits.window, report, algorithm, further }),
-    ticket: more.ticket ?? 0,
-    recoveryUntil: more.recovery_until ?? 0,
-    recoveryAgain: more.recovery_again ?? 0,
-    isUnsorted: more.unsorted === 1,
-    isServing: more.serving === 1,
-    hasHits: more.hits === 1,
+    expires: extra.expires ?? idleAt({ start, window: limits.window, report, algorithm, further }),
+    ticket: extra.ticket ?? 0,
+    recoveryUntil: extra.recovery_until ?? 0,
+    recoveryAgain: extra.recovery_again ?? 0,
+    isUnsorted: extra.unsorted === 1,
+    isServing: extra.serving === 1,
+    hasHits: extra.hits === 1,
     released: number('released'),
-    served: more.served ?? 0,
-    setAt: more.set_at ?? 0,
-    holds: readHolds(more),
+    served: extra.served ?? 0,
+    setAt: extra.set_at ?? 0,
+    holds: readHolds(extra),
     further,
-    pausedUntil: more.paused_until ?? 0,
-    nextWindow: more.next_window ?? 0,
-    named: more.named ?? 0,
+    pausedUntil: extra.paused_until ?? 0,
+    nextWindow: extra.next_window ?? 0,
+    ends: extra.ends ?? 0,
   };
 }
 

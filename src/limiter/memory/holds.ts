@@ -1,9 +1,9 @@
 import type { HeldApproval } from '../holdings.js';
 import type { Amendment } from '../limiter.js';
-import { countsList, type Limit } from '../limits.js';
+import type { Limit } from '../limits.js';
 import { isHeld, LABELS, labelsOf, type RequestState, type RequestTerms } from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { Moments } from './heap.js';
+import { Heap, type HeapItem } from './heap.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;
@@ -14,12 +14,13 @@ const NOTHING: Held = { hits: 0, size: 0 };
 /** The state of an approval that is held. An unclaimed one is kept for its caller, and will be as its caller has asked. */
 export type HeldState = Extract<RequestState, 'held' | 'unclaimed'>;
 
-interface Hold {
-  readonly state: HeldState;
+interface Hold extends HeapItem {
+  readonly id: string;
+  state: HeldState;
   /** With the hits and the hold that it has now. */
-  readonly request: RequestTerms;
+  request: RequestTerms;
   readonly since: number;
-  readonly lapsesAt: number;
+  lapsesAt: number;
 }
 
 /** Held approvals: their hits, and how many they are. */
@@ -31,8 +32,7 @@ export interface Held {
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
 export class Holds {
   readonly #holds = new Map<string, Hold>();
-  /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
-  readonly #order = new Moments(this.#holds, lapseOf);
+  readonly #order = new Heap<Hold>((one, other) => one.lapsesAt < other.lapsesAt);
   #hits = 0;
   /** What is held in each lane. Undefined until there is a hold in one. */
   #ofLanes: Map<string, Held> | undefined;
@@ -87,7 +87,7 @@ export class Holds {
   /** Returns a copy to which holds may be added, and in which they may end. */
   copy(): Holds {
     const copy = new Holds(this.max, UNBOUNDED_BUDGET);
-    for (const [id, hold] of this.#holds) copy.#put(id, hold);
+    for (const hold of this.#order.all) copy.#put({ ...hold });
     copy.#firstLapse = this.#firstLapse;
     return copy;
   }
@@ -101,15 +101,14 @@ export class Holds {
     if (this.#holds.has(id)) return true;
     const { holdMillis = 0, keepMillis = 0 } = request;
     const lapsesAt = now + (state === 'held' ? holdMillis : keepMillis);
-    const hold = { state, request, since: now, lapsesAt };
-    if (!this.budget.take(bytesOf(hold))) return false;
-    this.#put(id, hold);
+    if (!this.budget.take(bytesOf(request))) return false;
+    this.#put({ id, state, request, since: now, lapsesAt, index: 0 });
     return true;
   }
 
   /** The holds that have not lapsed. */
   *held(now: number): Iterable<HeldApproval> {
-    for (const [requestId, { request, since, lapsesAt }] of this.#holds) {
+    for (const { id: requestId, request, since, lapsesAt } of this.#holds.values()) {
       if (lapsesAt <= now) continue;
       yield {
         requestId,
@@ -129,9 +128,8 @@ export class Holds {
   claim(now: number, id: string): void {
     const hold = this.#holds.get(id);
     if (!hold) return;
-    this.#count(hold, -1);
     const { holdMillis = 0 } = hold.request;
-    this.#put(id, { ...hold, state: 'held', lapsesAt: now + holdMillis });
+    this.#change(hold, () => (hold.state = 'held'), now + holdMillis);
   }
 
   /** Returns the ids of the unclaimed approvals that have lapsed since the last call. */
@@ -144,7 +142,7 @@ export class Holds {
   release(id: string): boolean {
     const hold = this.#holds.get(id);
     if (!hold) return false;
-    this.#remove(id, hold);
+    this.#remove(hold);
     return true;
   }
 
@@ -179,67 +177,58 @@ export class Holds {
     const isRenewed = millis <= maxHoldMillis;
     if (!isRenewed && hits === undefined) return 'too_long';
     const changed = {
-      ...hold,
-      request: {
-        ...hold.request,
-        ...(hits !== undefined && { hits }),
-        ...(isRenewed && { holdMillis: millis }),
-      },
-      lapsesAt: isRenewed ? now + millis : hold.lapsesAt,
+      ...(hits !== undefined && { hits }),
+      ...(isRenewed && { holdMillis: millis }),
     };
-    this.#count(hold, -1);
-    this.#put(id, changed);
-    return changed.lapsesAt - now;
+    const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
+    this.#change(hold, () => (hold.request = { ...hold.request, ...changed }), lapsesAt);
+    return lapsesAt - now;
   }
 
   /** Ends the holds that have lapsed. @returns when the last of these lapsed; undefined if there is none */
   endLapsed(now: number): number | undefined {
     if (now < this.#firstLapse) return undefined;
     let last: number | undefined;
-    for (let next = this.#order.takeUntil(now); next; next = this.#order.takeUntil(now)) {
-      const hold = this.#holds.get(next.id);
-      if (!hold) continue;
-      this.#remove(next.id, hold);
-      if (hold.state === 'unclaimed') (this.#lapsedUnclaimed ??= []).push(next.id);
-      last = next.at;
+    for (let hold = this.#order.first; hold && hold.lapsesAt <= now; hold = this.#order.first) {
+      this.#remove(hold);
+      if (hold.state === 'unclaimed') (this.#lapsedUnclaimed ??= []).push(hold.id);
+      last = hold.lapsesAt;
     }
-    this.#firstLapse = this.#order.first?.at ?? Infinity;
+    this.#firstLapse = this.#order.first?.lapsesAt ?? Infinity;
     return last;
   }
 
-  /** The holds that have not lapsed; undefined if there are none. @param lanes only those that a limit of these counts */
-  heldAt(now: number, lanes?: Limit['lanes']): Held | undefined {
-    let { hits, size } = this.countedIn(lanes);
-    const lapsed = new Set<Hold>();
-    this.#order.visitUntil(now, (_id, hold) => {
-      if (lapsed.has(hold) || !countsList({ lanes }, hold.request.list)) return;
-      lapsed.add(hold);
-      hits -= hitsOf(hold.request);
-      size -= 1;
-    });
-    return size === 0 ? undefined : { hits, size };
-  }
-
-  /** The ids of the unclaimed approvals that have lapsed, and are still here. */
-  unclaimedLapsedBy(now: number): ReadonlySet<string> {
-    const ids = new Set<string>();
-    this.#order.visitUntil(now, (id, { state }) => {
-      if (state === 'unclaimed') ids.add(id);
-    });
-    return ids;
+  /** Whether any hold has not lapsed. */
+  hasAnyAt(now: number): boolean {
+    if (this.#firstLapse > now) return this.#holds.size > 0;
+    for (const { lapsesAt } of this.#holds.values()) if (lapsesAt > now) return true;
+    return false;
   }
 
   /** Removes all, and gives their memory back. */
   clear(): void {
-    for (const [id, hold] of this.#holds) this.#remove(id, hold);
+    for (const hold of this.#holds.values()) this.#remove(hold);
   }
 
-  #put(id: string, hold: Hold): void {
-    this.#holds.set(id, hold);
+  #put(hold: Hold): void {
+    this.#holds.set(hold.id, hold);
     this.#count(hold, 1);
+    this.#order.add(hold);
+    this.#noteLapse(hold);
+  }
+
+  #change(hold: Hold, change: () => void, lapsesAt: number): void {
+    this.#count(hold, -1);
+    change();
+    this.#count(hold, 1);
+    hold.lapsesAt = lapsesAt;
+    this.#order.update(hold);
+    this.#noteLapse(hold);
+  }
+
+  #noteLapse({ lapsesAt }: Hold): void {
     const others = this.#holds.size === 1 ? Infinity : this.#firstLapse;
-    this.#firstLapse = Math.min(others, hold.lapsesAt);
-    this.#order.add({ id, at: hold.lapsesAt });
+    this.#firstLapse = Math.min(others, lapsesAt);
   }
 
   /** @param sign 1 if it is held from now on, -1 if it is not */
@@ -256,21 +245,16 @@ export class Holds {
     this.#ofLanes.set(list.name, { hits: before.hits + hits, size: before.size + sign });
   }
 
-  #remove(id: string, hold: Hold): void {
-    this.#holds.delete(id);
+  #remove(hold: Hold): void {
+    this.#holds.delete(hold.id);
+    this.#order.remove(hold);
     this.#count(hold, -1);
-    this.budget.giveBack(bytesOf(hold));
-    if (this.#holds.size > 0) return;
-    this.#firstLapse = Infinity;
-    this.#order.clear();
+    this.budget.giveBack(bytesOf(hold.request));
+    if (this.#holds.size === 0) this.#firstLapse = Infinity;
   }
 }
 
-function lapseOf({ lapsesAt }: Hold): number {
-  return lapsesAt;
-}
-
-function bytesOf({ request }: Hold): number {
+function bytesOf(request: RequestTerms): number {
   return BYTES_PER_HOLD + (hasLabel(request) ? BYTES_PER_LABELS : 0);
 }
 

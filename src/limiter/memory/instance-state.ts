@@ -1,13 +1,13 @@
 import type { InstanceDetail, InstanceState, Quota, RequestStatus } from '../limiter.js';
-import { type ForEachLimit, forEachLimit, type LimitState } from '../limits.js';
+import { forEachLimit } from '../limits.js';
 import { MOST_LISTS_SHOWN } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
-import type { RequestRecord } from './known-requests.js';
+import type { RequestRecord } from './named-requests.js';
 import { arrivalOf, type Queued } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 import type { RulesInForce } from './rules-in-force.js';
 
-/** What is shown of a key, as of its last operation. */
+/** What is shown of a key. */
 export interface ShownKey {
   readonly key: string;
   readonly approvals: Approvals;
@@ -19,34 +19,20 @@ export interface ShownKey {
   readonly pausedUntil: number;
 }
 
-/** Returns a key's state as of now. */
 export function stateOf(shown: ShownKey, now: number): InstanceState {
   const { key, approvals, rules, queue, denied, pausedUntil } = shown;
-  const { holds, window } = approvals;
   return {
     key,
-    limits: limitsAt(approvals, now),
+    limits: forEachLimit(approvals.limits, (limit) => limit.state(now)),
     maxRequestsInQueue: rules.maxRequestsInQueue,
-    held: holds?.heldAt(now)?.hits ?? 0,
-    denied: now >= window.end ? 0 : denied,
+    held: approvals.holds?.hits ?? 0,
+    denied,
     waiting: queue.size,
     pausedMillis: Math.max(0, pausedUntil - now),
   };
 }
 
-/** What nobody has claimed in time counts in no limit, also before an operation gives it back. */
-function limitsAt(approvals: Approvals, now: number): ForEachLimit<LimitState> {
-  const lapsed = [...(approvals.holds?.unclaimedLapsedBy(now) ?? [])];
-  return forEachLimit(approvals.limits, (limit) => {
-    if (lapsed.length === 0) return limit.state(now);
-    const copy = limit.copy(approvals);
-    copy.roll(now, limit.millis);
-    for (const id of lapsed) copy.giveBack(id, true);
-    return copy.state(now);
-  });
-}
-
-/** Returns everything about a key as of now. @param mostQueued how many requests of the queue to name */
+/** @param mostQueued how many requests of the queue to name */
 export function detailOf(shown: ShownKey, now: number, mostQueued: number): InstanceDetail {
   return {
     ...stateOf(shown, now),

@@ -22,7 +22,7 @@ import {
 import { isHeld, type RequestTerms, termsOf } from '../request.js';
 import { approvalStatus, detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
 import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
-import { type ClaimOutcome, KnownRequests } from './known-requests.js';
+import { type ClaimOutcome, NamedRequests } from './named-requests.js';
 import { microsOf, type Window } from './limits/window.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { arrivalOf } from './queue/waiting-list.js';
@@ -50,7 +50,7 @@ export class Instance {
   /** When the pause ends; -Infinity if there is none. */
   #pausedUntil = -Infinity;
   /** Undefined until there is a check whose caller has chosen the request id, since most keys have none. */
-  #known: KnownRequests | undefined;
+  #named: NamedRequests | undefined;
 
   /** @param known what the key remembers from before, if it was removed while it was idle */
   constructor(
@@ -61,7 +61,7 @@ export class Instance {
     budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[], key: string) => void,
-    known?: KnownRequests,
+    known?: NamedRequests,
     /** Called when an approval has lapsed that was kept for its caller. */
     private readonly onUnclaimed: () => void = () => undefined,
   ) {
@@ -70,7 +70,7 @@ export class Instance {
     this.#expires = this.approvals.idleAt;
     this.#queue = new WaitingQueue(microsOf(now));
     known?.continueWith(this.approvals, this.#queue);
-    this.#known = known;
+    this.#named = known;
   }
 
   /** Those of the own limit. Idle removal and the denials follow them. */
@@ -89,41 +89,43 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
-    return this.approvals.holds?.heldAt(now) === undefined;
+    return this.approvals.holds?.hasAnyAt(now) !== true;
   }
 
   /** Whether it still remembers requests whose callers have chosen their ids. */
   get remembersRequests(): boolean {
-    return this.#known?.hasAny ?? false;
+    return this.#named?.hasAny ?? false;
   }
 
-  check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
+  /** @param number of the check's claim, if its caller has chosen the request id */
+  check(
+    now: number,
+    requestId: string,
+    request: CheckRequest,
+    number?: number,
+  ): InstanceDecision | RecordDecision {
     const granted = this.#beginCheck(now, request);
-    const decision = this.#decide(now, requestId, request);
+    const decision =
+      number === undefined
+        ? this.#decide(now, requestId, request)
+        : this.#decideNamed(now, requestId, request, number);
     // After the check is decided, since they are told what is left then.
     if (granted.length > 0) this.onGrant(granted, this.key);
+    // It may have left the place of the head.
+    if (decision === 'wait_expired') this.#serveQueue(now);
     return decision;
   }
 
-  /**
-   * Decides a check whose caller has chosen the request id.
-   * @param number of the check's claim
-   */
-  checkKnown(
+  #decideNamed(
     now: number,
     requestId: string,
     request: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
-    const granted = this.#beginCheck(now, request);
-    const decideNew = (terms: RequestTerms): InstanceDecision =>
-      this.#decide(now, requestId, request, terms);
-    this.#known ??= new KnownRequests(this.approvals, this.#queue, this.onUnclaimed);
-    const decision = this.#known.decide(now, requestId, request, number, decideNew);
-    if (granted.length > 0) this.onGrant(granted, this.key);
-    // It may have left the place of the head.
-    if (decision === 'wait_expired') this.#serveQueue(now);
-    return decision;
+    this.#named ??= new NamedRequests(this.approvals, this.#queue, this.onUnclaimed);
+    return this.#named.decide(now, requestId, request, number, (terms) =>
+      this.#decide(now, requestId, request, terms),
+    );
   }
 
   /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */
@@ -139,7 +141,7 @@ export class Instance {
   statusOf(now: number, requestId: string): RequestStatus | undefined {
     const copy = this.#copy(now);
     copy.#roll(now);
-    const record = this.#known?.recordAt(now, requestId, copy.approvals.counts(now, requestId));
+    const record = this.#named?.recordAt(now, requestId, copy.approvals.counts(now, requestId));
     return record?.state === 'waiting'
       ? copy.#placeOf(now, requestId)
       : approvalStatus(now, requestId, copy.approvals, record);
@@ -206,7 +208,7 @@ export class Instance {
 
   /** The check with this number gets the approval of its request, which was kept for it. */
   claim(now: number, requestId: string, number: number): ClaimOutcome {
-    return this.#change(now, () => this.#known?.claim(now, requestId, number) ?? 'lapsed');
+    return this.#change(now, () => this.#named?.claim(now, requestId, number) ?? 'lapsed');
   }
 
   /** Takes the rules as they are now, and serves the queue. */
@@ -224,7 +226,7 @@ export class Instance {
     return this.#change(
       now,
       () =>
-        this.#known?.release(now, requestId, isUnused, number) ??
+        this.#named?.release(now, requestId, isUnused, number) ??
         this.approvals.release(now, requestId, isUnused),
     );
   }
@@ -262,9 +264,9 @@ export class Instance {
   amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     return this.#change(now, () => {
       // Its caller does not know of an unclaimed approval, and may not change it.
-      const isUnclaimed = this.#known?.stateOf(requestId) === 'unclaimed';
+      const isUnclaimed = this.#named?.stateOf(requestId) === 'unclaimed';
       const amended = isUnclaimed ? 'unknown' : this.approvals.amend(now, requestId, amendment);
-      this.#known?.noteRenewal(now, requestId);
+      this.#named?.noteRenewal(now, requestId);
       return amended;
     });
   }
@@ -276,7 +278,7 @@ export class Instance {
    */
   withdraw(now: number, requestId: string, number?: number): void {
     this.#change(now, () => {
-      const isKnown = this.#known?.release(now, requestId, true, number) !== undefined;
+      const isKnown = this.#named?.release(now, requestId, true, number) !== undefined;
       if (!isKnown && !this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
     });
   }
@@ -284,22 +286,22 @@ export class Instance {
   /** Gives back the memory of what has ended. Nothing else changes. */
   forgetEnded(now: number): void {
     this.approvals.forgetEnded(now);
-    this.#known?.forget(now);
+    this.#named?.forget(now);
   }
 
   /** Returns what it remembers, for the instance that takes its place. */
-  takeKnown(): KnownRequests | undefined {
-    const known = this.#known;
-    this.#known = undefined;
+  takeNamed(): NamedRequests | undefined {
+    const known = this.#named;
+    this.#named = undefined;
     return known;
   }
 
   inspect(now: number): InstanceState {
-    return stateOf(this.#shown, now);
+    return stateOf(this.#shownAt(now), now);
   }
 
   examine(now: number, mostQueued: number): InstanceDetail {
-    return detailOf(this.#shown, now, mostQueued);
+    return detailOf(this.#shownAt(now), now, mostQueued);
   }
 
   /** As of the last operation. */
@@ -320,13 +322,16 @@ export class Instance {
     return copy;
   }
 
-  get #shown(): ShownKey {
+  /** What has ended by now does not count. The limits stay those in force, since a look brings no rules. */
+  #shownAt(now: number): ShownKey {
+    const { approvals } = this.#copy(now);
+    const hasRolled = approvals.roll(now, approvals.window.millis);
     return {
       key: this.key,
-      approvals: this.approvals,
+      approvals,
       rules: this.#rules,
       queue: this.#queue,
-      denied: this.#denied,
+      denied: hasRolled ? 0 : this.#denied,
       pausedUntil: this.#pausedUntil,
     };
   }
@@ -363,7 +368,7 @@ export class Instance {
   #roll(now: number): void {
     this.#rules.dropEndedOverride(now, this.#window);
     const hasRolled = this.approvals.roll(now, this.#rules.latestOwn.windowMillis);
-    this.#known?.forget(now);
+    this.#named?.forget(now);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
     if (this.#rules.hasBoundary) this.#takeRules(now);
@@ -397,7 +402,7 @@ export class Instance {
     const granted = this.#queue.takeNext((waiter) => this.approvals.addWaiter(now, waiter));
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;
-    this.#known?.approveAll(now, granted);
+    this.#named?.approveAll(now, granted);
     // The limits that they count in may be newer than the last check.
     this.#expires = Math.max(this.#expires, this.approvals.idleAt);
     this.#servedAt = Math.floor(now);

@@ -104,9 +104,7 @@ export class Sweep<Entry> {
   }
 
   #continueAfter(millis: number): void {
-    this.#stop = this.clock.after(millis, () => {
-      this.#sweep();
-    });
+    this.#stop = this.clock.after(millis, () => this.#sweep());
   }
 
   #sweep(): void {

@@ -26,7 +26,7 @@ import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
-import type { KnownRequests } from './known-requests.js';
+import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Waiters, Waits } from './waits.js';
 
@@ -84,10 +84,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const { requestId = randomUUID() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
-    const decision =
-      number === undefined
-        ? entry.instance.check(now, requestId, asked)
-        : entry.instance.checkKnown(now, requestId, asked, number);
+    const decision = entry.instance.check(now, requestId, asked, number);
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
     if (decision === 'takes_over' || decision === 'wait_expired') {
@@ -268,7 +265,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #create(key: string, now: number): Entry<Policy> {
-    const known = this.#takeKnown(key);
+    const known = this.#takeNamed(key);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
@@ -283,9 +280,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
-  #takeKnown(key: string): KnownRequests | undefined {
+  #takeNamed(key: string): NamedRequests | undefined {
     const idle = this.#entries.get(key);
-    const known = idle?.instance.takeKnown();
+    const known = idle?.instance.takeNamed();
     if (idle) this.#remove(key, idle);
     return known;
   }

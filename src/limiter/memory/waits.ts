@@ -116,9 +116,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
   wait(entry: Entry, waiter: Waiter, caller: CallerPresence | undefined): Promise<Decision> {
     const { waiters, clock, onChange } = this.parts;
     waiters.add(entry, waiter);
-    const expire = (): void => {
-      this.#expire(entry, waiter);
-    };
+    const expire = (): void => this.#expire(entry, waiter);
     if (waiter.keepMillis === undefined) {
       waiter.withdrawOnDisconnect(caller, () => {
         waiters.remove(entry, waiter);
@@ -171,18 +169,14 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     const { instance } = entry;
     const { requestId } = waiter;
     waiter.onceExpired(clock, expire, instance.waitedMillis(now(), requestId));
-    waiter.keepOnDisconnect(caller, () => {
-      this.#keep(entry, waiter, undefined);
-    });
-    waiter.onceAnswerDue(clock, () => {
-      this.#keep(entry, waiter, placeIn(instance.statusOf(now(), requestId)));
-    });
+    waiter.keepOnDisconnect(caller, () => this.#keep(entry, waiter, undefined));
+    waiter.onceAnswerDue(clock, () =>
+      this.#keep(entry, waiter, placeIn(instance.statusOf(now(), requestId))),
+    );
   }
 
   #keep(entry: Entry, waiter: Waiter, place: PlaceInQueue | undefined): void {
-    waiter.keep(place, this.parts.clock, () => {
-      this.#endKeeping(entry, waiter);
-    });
+    waiter.keep(place, this.parts.clock, () => this.#endKeeping(entry, waiter));
     if (this.#isStopping) this.#endKeeping(entry, waiter);
   }
 
@@ -211,9 +205,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
   #claiming({ instance }: Entry, waiter: Waiter): NotifiedWaiter {
     const { requestId, claimNumber = 0 } = waiter;
     return {
-      fail: (error) => {
-        waiter.fail(error);
-      },
+      fail: (error) => waiter.fail(error),
       approveFromQueue: () => {
         if (waiter.decided) return false;
         const now = this.parts.now();

@@ -16,7 +16,7 @@ import {
   type StoreCondition,
   type StoreLimiter,
 } from '../limiter.js';
-import { inPlace, RequestPlaces } from '../request-places.js';
+import { withinBudget, WaitingBudget } from '../waiting-budget.js';
 import type { OutageLog } from './outage-log.js';
 
 /**
@@ -57,7 +57,7 @@ export class OutageLimiter implements Limiter {
    * Those of requests under way that can wait. The numbers of store and substitute together would miss a request that
    * fails over, or count it twice.
    */
-  readonly #places = new RequestPlaces();
+  readonly #places = new WaitingBudget();
   #isClosing = false;
 
   /**
@@ -86,7 +86,7 @@ export class OutageLimiter implements Limiter {
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
     const place = this.#places.take(this.maxWaiters, request);
     if (!place) return this.#checkOrKeep({ ...request, noPlace: true }, caller);
-    return inPlace(place, request, (asked) => this.#checkOrKeep(asked, caller));
+    return withinBudget(place, request, (asked) => this.#checkOrKeep(asked, caller));
   }
 
   /** A place that is kept is one in the store, so that no substitute decides in an outage. */

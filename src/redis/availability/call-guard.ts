@@ -62,9 +62,7 @@ export class CallGuard {
     if (breaker.underWay + call.size > MAX_UNDER_WAY) throw notAsked('too much is under way');
     breaker.underWay += call.size;
     const startedAt = performance.now();
-    const attempts = new Attempts(call, (failure, error) => {
-      this.#heal(call.name, failure, error);
-    });
+    const attempts = new Attempts(call, (failure, error) => this.#heal(call.name, failure, error));
     const running = attempts.run();
     // A call that has missed its deadline stays under way until its reply comes, or its connection ends.
     const hasEnded = (): void => void (breaker.underWay -= call.size);

@@ -11,7 +11,7 @@ import type { QueueList } from '../../limiter/queue-order.js';
 import { type BatchedCheck, type CheckBatchReply, VERDICT } from '../scripts/check-codec.js';
 
 /** What Redis says of one check. */
-export interface CheckReply extends Pick<CheckBatchReply, 'quota' | 'millisToRoom' | 'queueNews'> {
+export interface CheckReply extends Pick<CheckBatchReply, 'quota' | 'millisToRoom' | 'queueState'> {
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
   /** Of a place that the check has taken over. */
@@ -56,7 +56,7 @@ export function answerBatch(
     failBatch(checks, reply ?? unanswered());
     return;
   }
-  const { millisToRoom, queueNews, verdicts, listsOfPlaces, quota: quotaAfter } = reply;
+  const { millisToRoom, queueState, verdicts, listsOfPlaces, quota: quotaAfter } = reply;
   let hitsLeft = 0;
   let approvalsLeft = 0;
   for (let i = 0; i < checks.length; i += 1) {
@@ -88,7 +88,7 @@ export function answerBatch(
       continue;
     }
     const place = listsOfPlaces?.has(i) ? { list: listsOfPlaces.get(i) } : undefined;
-    check?.onReply({ verdict, quota, millisToRoom, queueNews, place });
+    check?.onReply({ verdict, quota, millisToRoom, queueState, place });
   }
 }
 

@@ -14,10 +14,9 @@ import {
   sharedCredentialsIn,
 } from './connection-settings.js';
 import { type Connections, quit, type Subscriber, type SubscriberEvents } from './connections.js';
+import { TOPOLOGY_INTERVAL_MILLIS } from '../shared/losses.js';
 import { Heartbeat, isDead, limitHandshake } from './silence.js';
 
-/** How often the topology is looked up if nothing shows a change. */
-const TOPOLOGY_INTERVAL_MILLIS = 5000;
 /** A call to a moving slot is repeated at this interval, a few times. After that the caller decides. */
 const MOVING_RETRY_MILLIS = 20;
 const MAX_REDIRECTIONS = 5;
@@ -36,9 +35,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
       urls.map((url) => addressIn(url, REDIS_PORT)),
       {
         // Nodes keep the names that they announce, since certificates may be checked against them.
-        dnsLookup: (address, callback) => {
-          callback(null, address);
-        },
+        dnsLookup: (address, callback) => callback(null, address),
         redisOptions,
         enableOfflineQueue: false,
         clusterRetryStrategy: reconnectAfter,
@@ -96,9 +93,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
       const node = nodeAt(shard);
       if (node && (await isDead(node, settings.timeoutMillis))) renew(shard);
     },
-    refresh: () => {
-      commands.refreshSlotsCache();
-    },
+    refresh: () => commands.refreshSlotsCache(),
     publish: (channel, message) => commands.spublish(channel, message),
     onReady: (callback) => {
       commands.on('ready', callback);
@@ -223,17 +218,15 @@ export class ShardedSubscriber implements Subscriber {
         if (at === shard) void this.#subscribe(client, channel, shard);
       }
     });
-    client.on('error', (error: Error) => {
-      this.logger.debug({ err: error, shard }, 'subscriber connection failed');
-    });
+    client.on('error', (error: Error) =>
+      this.logger.debug({ err: error, shard }, 'subscriber connection failed'),
+    );
     // The callers report a node that stays down. Here it matters that its slots have new owners.
     client.on('close', () => {
       if (this.#clientOf(shard) === client) this.topology.refresh();
     });
     // The server has ended subscriptions because their slots have moved.
-    client.on('moved', () => {
-      this.#doubt(shard);
-    });
+    client.on('moved', () => this.#doubt(shard));
     return client;
   }
 
@@ -271,8 +264,8 @@ export class ShardedSubscriber implements Subscriber {
   #leave(channel: string, shard: string | undefined): void {
     const client = shard === undefined ? undefined : this.#clientOf(shard);
     if (client?.status !== 'ready') return;
-    client.sunsubscribe(channel).catch((error: unknown) => {
-      this.logger.debug({ err: error, channel }, 'unsubscribe failed');
-    });
+    client
+      .sunsubscribe(channel)
+      .catch((error: unknown) => this.logger.debug({ err: error, channel }, 'unsubscribe failed'));
   }
 }

@@ -1,6 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 
-import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../shared/store-observer.js';
+import { LONGEST_BACKOFF_MILLIS } from '../shared/losses.js';
+import { backoffMillis } from '../shared/store-observer.js';
 
 /**
  * A text that may change. ioredis passes the object itself from options to options and from client to client, and

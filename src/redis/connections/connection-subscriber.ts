@@ -18,9 +18,7 @@ export class ConnectionSubscriber implements Subscriber {
     client.on('message', (channel: string, message: string) => {
       for (const listener of this.#listeners) listener.onMessage(channel, message);
     });
-    client.on('ready', () => {
-      void this.#subscribe([...this.#channels]);
-    });
+    client.on('ready', () => void this.#subscribe([...this.#channels]));
     const isNeeded = (): boolean => this.#channels.size > 0;
     this.#heartbeat = new Heartbeat(client, timeoutMillis, isNeeded, logger);
   }
@@ -37,9 +35,9 @@ export class ConnectionSubscriber implements Subscriber {
   unsubscribe(channel: string): void {
     this.#channels.delete(channel);
     if (this.client.status !== 'ready') return;
-    this.client.unsubscribe(channel).catch((error: unknown) => {
-      this.logger.debug({ err: error, channel }, 'unsubscribe failed');
-    });
+    this.client
+      .unsubscribe(channel)
+      .catch((error: unknown) => this.logger.debug({ err: error, channel }, 'unsubscribe failed'));
   }
 
   close(): void {

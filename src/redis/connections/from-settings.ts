@@ -85,9 +85,7 @@ async function watchCredentials(
   );
   return {
     values: { ...settings, ...live },
-    stopWatching: () => {
-      watched.close();
-    },
+    stopWatching: () => watched.close(),
   };
 }
 
@@ -145,9 +143,7 @@ async function watchCertificates(
   watched.onReload(take);
   return {
     tls,
-    close: () => {
-      watched.close();
-    },
+    close: () => watched.close(),
   };
 }
 

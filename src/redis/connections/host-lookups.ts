@@ -51,9 +51,7 @@ export class HostLookups {
           if (all) callback(null, first ? [first, ...more] : []);
           else callback(null, first?.address ?? '', first?.family);
         },
-        (error: unknown) => {
-          callback(error as LookupError, []);
-        },
+        (error: unknown) => callback(error as LookupError, []),
       );
     };
   }

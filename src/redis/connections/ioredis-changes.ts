@@ -86,9 +86,9 @@ const ignore = (): void => undefined;
 
 function lookupFor({ options }: Pick<Connector, 'options'>, onEvent: OnEvent): LookupFunction {
   const { connectTimeout = Infinity } = options;
-  return lookups.for(Math.min(connectTimeout / 4, LONGEST_LOOKUP_MILLIS), (failure) => {
-    onEvent('error', failure);
-  });
+  return lookups.for(Math.min(connectTimeout / 4, LONGEST_LOOKUP_MILLIS), (failure) =>
+    onEvent('error', failure),
+  );
 }
 
 function isGivenUp({ connecting }: Connector): boolean {
@@ -110,9 +110,7 @@ const { connect: connectBySentinels, resolve, connectToSentinel } = bySentinels;
 // Like the original, which takes no look-up.
 standalone.connect = async function (onEvent) {
   this.connecting = true;
-  await new Promise<void>((goOn) => {
-    process.nextTick(goOn);
-  });
+  await new Promise<void>((goOn) => process.nextTick(goOn));
   if (isGivenUp(this)) throw new Error(CLOSED);
   const { host = 'localhost', port = 6379, family = 0, tls } = this.options;
   const target = { host, port, family, lookup: lookupFor(this, onEvent) };

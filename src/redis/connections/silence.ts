@@ -3,6 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { HEARTBEAT_MILLIS } from '../shared/losses.js';
 import { runningTime, TimeoutError, withinDeadline } from '../../common/deadline.js';
 
 /**
@@ -56,8 +57,6 @@ export function limitHandshake<Client extends Redis>(client: Client, millis: num
   for (const event of ['ready', 'close', 'end']) client.on(event, stop);
   return client;
 }
-
-const HEARTBEAT_MILLIS = 2000;
 
 /**
  * Pings a connection at regular intervals, and renews it if it is dead. A connection that only receives can be dead for

@@ -90,7 +90,7 @@ export interface CheckCircumstances {
 }
 
 /** What a check with a place in the queue needs to know to wait. */
-export interface QueueNews {
+export interface QueueState {
   /** The limits in force, as Redis writes them. */
   readonly limits: string;
   /** The number of the last wake; 0 if there was none. */
@@ -105,7 +105,7 @@ export interface CheckBatchReply {
   /** What the limits have left after these checks. */
   readonly quota: Quota;
   /** Undefined if no check has a place in the queue. */
-  readonly queueNews?: QueueNews | undefined;
+  readonly queueState?: QueueState | undefined;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
   /** In which lists the places are that checks have taken over, by the numbers of the checks. */
@@ -202,7 +202,7 @@ export const NEEDS_ALL_NAMES = null;
 export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_NAMES)[];
 
 /** What a batch's reply has in place of the maximum. */
-interface LimitsSaid extends Partial<Omit<QueueNews, 'limits'>>, Pick<QueueNews, 'limits'> {
+interface LimitsSaid extends Partial<Omit<QueueState, 'limits'>>, Pick<QueueState, 'limits'> {
   readonly unclaimed?: number;
   /** By the numbers of the checks, which scripts count from 1. */
   readonly places?: Readonly<Record<string, SaidList>>;
@@ -241,12 +241,12 @@ export function decodeCheckReplies(
     }
     const { limits, wakeNumber, at, unclaimed, places } = JSON.parse(max) as LimitsSaid;
     if (unclaimed !== undefined) onUnclaimed(unclaimed);
-    const queueNews =
+    const queueState =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
     const quota = quotaIn(limitsIn(limits).limits, used, millisToRoom);
     const listsOfPlaces =
       places &&
       new Map(Object.entries(places).map(([i, list]) => [Number(i) - 1, listOfPlace(list)]));
-    return { millisToRoom, quota, queueNews, verdicts, listsOfPlaces };
+    return { millisToRoom, quota, queueState, verdicts, listsOfPlaces };
   });
 }

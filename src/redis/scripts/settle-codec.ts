@@ -31,7 +31,7 @@ export interface SettleReply {
    */
   readonly millisToRoom: number | undefined;
   /** Milliseconds until the caller has to settle again, if that is sooner than there may be room. */
-  readonly millisToLook: number | undefined;
+  readonly millisToSettle: number | undefined;
   /** The number of the last wake; 0 if there was none, or if Redis knows no such key. */
   readonly wakeNumber: number;
   /** How many wait, on all replicas. */
@@ -63,7 +63,7 @@ interface SettleSaid extends Pick<
 > {
   readonly microsToRoom?: number;
   /** 0 if it has not to settle sooner. */
-  readonly microsToLook: number;
+  readonly microsToSettle: number;
   readonly putBack: SaidItems<string>;
   readonly granted: SaidItems<string>;
   readonly ended: SaidItems<string>;
@@ -81,7 +81,7 @@ export function encodeSettle(known: KnownWindow, askedAbout: readonly Ticket[]):
 
 /** @param replicaId of the caller */
 export function decodeSettleReply(reply: unknown, replicaId: string): SettleReply {
-  const { microsToRoom, microsToLook, putBack, granted, ended, holdsLeft, ...said } = JSON.parse(
+  const { microsToRoom, microsToSettle, putBack, granted, ended, holdsLeft, ...said } = JSON.parse(
     reply as string,
   ) as SettleSaid;
   const here = (claims: SaidItems<string>): string[] =>
@@ -89,7 +89,7 @@ export function decodeSettleReply(reply: unknown, replicaId: string): SettleRepl
   return {
     ...said,
     millisToRoom: microsToRoom === undefined ? undefined : microsToRoom / 1000,
-    millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,
+    millisToSettle: microsToSettle > 0 ? microsToSettle / 1000 : undefined,
     putBack: here(putBack),
     granted: here(granted),
     ended: endedHere(itemsIn(ended), replicaId),

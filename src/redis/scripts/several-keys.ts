@@ -148,9 +148,6 @@ function confirmedIn({ mayBeTold, microsToRoom, limits, used }: ConfirmSaid): Co
   return { mayBeTold, quota: quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000) };
 }
 
-/** A name of a key that exists as long as anybody waits, beside the leases and the state. */
-export type ThereWhileWaiting = 'queue' | 'records';
-
 /** The places of a replica in the queue of one key, for which it has a lease. */
 export interface LeasedPlaces {
   readonly names: KeyNames;
@@ -160,13 +157,11 @@ export interface LeasedPlaces {
   readonly keepsAny?: boolean;
   /** The number of the last wake that the replica knows of; undefined if it knows none. */
   readonly wakeNumber: number | undefined;
-  /** The name whose existence the renewal checks. Checking one name at a time, alternately, takes half the time. */
-  readonly lookFor: ThereWhileWaiting;
 }
 
 /** The KEYS of `lua/renew.lua` for one limiter key. */
-export function keysToRenew({ names, lookFor }: LeasedPlaces): string[] {
-  return [names.replicas, names.state, names[lookFor]];
+export function keysToRenew({ names }: LeasedPlaces): string[] {
+  return [names.replicas, names.state];
 }
 
 /** The argument of `lua/renew.lua` that is its own. */

@@ -1,4 +1,5 @@
 import type { ApprovalObserver, RequestTrace } from '../../limiter/limiter.js';
+import { LONGEST_BACKOFF_MILLIS } from './losses.js';
 
 /** A failed call did not run, may have run (`unknown`), or was wrong (`fault`). */
 export type CallOutcome = 'ok' | 'not_run' | 'unknown' | 'fault';
@@ -31,12 +32,6 @@ export interface StoreObserver extends ApprovalObserver {
   /** This amount of work is not done yet. */
   catchingUp(what: CatchUp, undone: number): void;
 }
-
-/**
- * A replica notices Redis's return within this time. `lua/lib/recovery.lua` relies on it: a recovery
- * lasts longer, so that the waiters of all replicas can come back.
- */
-export const LONGEST_BACKOFF_MILLIS = 250;
 
 /**
  * The wait before the next attempt: twice as long after each failure, up to a quarter of a second.

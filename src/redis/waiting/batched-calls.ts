@@ -24,10 +24,10 @@ export interface BatchedCallsParts<Item> {
   readonly ticks?: Ticks;
   /** The items of a call are of one group. Default: each item has its own call. */
   readonly groupOf?: (item: Item) => unknown;
-  /** The most items of a call, or their weight. Redis answers others between two calls. Default: 1. */
+  /** The most items of a call, or the most that they take of it. Redis answers others between two calls. Default: 1. */
   readonly mostPerCall?: number;
   /** How much of a call an item takes. Default: 1. */
-  readonly weightOf?: (item: Item) => number;
+  readonly sizeOf?: (item: Item) => number;
   readonly mostUnderWay: number;
   /** What is counted under way. Default: calls. */
   readonly underWayCounts?: 'calls' | 'items';
@@ -151,9 +151,9 @@ export class BatchedCalls<Item extends object> {
 
   /** The first items of a group that can be asked about and still matter. Removes those before that can't or don't. */
   #nextCall(group: Iterable<Item>): Item[] {
-    const { mostPerCall = 1, weightOf, isAvailable, isWanted, onNotAsked } = this.parts;
+    const { mostPerCall = 1, sizeOf, isAvailable, isWanted, onNotAsked } = this.parts;
     const call: Item[] = [];
-    let weight = 0;
+    let size = 0;
     for (const item of group) {
       if (isAvailable?.(item) === false) {
         this.#removeDue(item);
@@ -163,8 +163,8 @@ export class BatchedCalls<Item extends object> {
         this.#removeDue(item);
         this.#retried.delete(item);
       } else {
-        weight += weightOf?.(item) ?? 1;
-        if (weight > mostPerCall) break;
+        size += sizeOf?.(item) ?? 1;
+        if (size > mostPerCall) break;
         call.push(item);
       }
     }
@@ -196,9 +196,7 @@ export class BatchedCalls<Item extends object> {
     this.#failures += 1;
     if (this.#failures === 1 && failure !== undefined) this.parts.onFirstFailure?.(failure);
     const delay = backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#cancelRetry = this.parts.clock.after(delay, () => {
-      this.retry();
-    });
+    this.#cancelRetry = this.parts.clock.after(delay, () => this.retry());
   }
 
   #endRetry(): void {

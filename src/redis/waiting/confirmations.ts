@@ -8,7 +8,7 @@ import type { WaitingStore } from '../scripts/scripts.js';
 /** The most approvals of one call, which belong to as many keys at most. */
 const MAX_CLAIMS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
-const MAX_CALLS_AT_A_TIME = 4;
+const MAX_CALLS_UNDER_WAY = 4;
 
 export interface ConfirmationsParts extends Pick<
   CallsParts,
@@ -43,12 +43,11 @@ export class Confirmations extends BatchedCalls<Unconfirmed> {
       ticks: parts.ticks,
       groupOf: ({ names }) => parts.slotOf(names.state),
       mostPerCall: MAX_CLAIMS_PER_CALL,
-      mostUnderWay: MAX_CALLS_AT_A_TIME,
+      mostUnderWay: MAX_CALLS_UNDER_WAY,
       isWanted: (approval) => approval.isWanted(),
       call: (approvals) => this.#confirm(approvals, parts),
-      onFirstFailure: (failure) => {
-        parts.logger.warn({ err: failure }, 'confirmations failed and will be retried');
-      },
+      onFirstFailure: (failure) =>
+        parts.logger.warn({ err: failure }, 'confirmations failed and will be retried'),
     });
   }
 

@@ -8,7 +8,7 @@ import { placeIn, type PlaceInQueue, type Quota } from '../../limiter/limiter.js
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import type { Confirmations } from './confirmations.js';
-import type { Places } from './places.js';
+import type { LocalWaiters } from './local-waiters.js';
 import type { SettleCalls } from './settle-calls.js';
 import type { StatusCalls } from './status-calls.js';
 
@@ -35,7 +35,7 @@ export interface KeptPlacesParts {
 /** What becomes of the places of one key when their connections end: those that are kept outlive them. */
 export class KeptPlaces {
   constructor(
-    private readonly places: Places,
+    private readonly waiters: LocalWaiters,
     private readonly parts: KeptPlacesParts,
   ) {}
 
@@ -45,18 +45,16 @@ export class KeptPlaces {
     if (keepMillis === undefined) {
       waiter.withdrawOnDisconnect(caller, () => {
         // A request without a ticket is withdrawn when it is answered.
-        if (this.places.hasTicket(claim)) this.parts.withdraw(claim);
+        if (this.waiters.get(claim)?.state === 'queued') this.parts.withdraw(claim);
       });
     } else {
-      waiter.keepOnDisconnect(caller, () => {
-        this.keep(waiter, undefined);
-      });
+      waiter.keepOnDisconnect(caller, () => this.keep(waiter, undefined));
     }
   }
 
   /** Leaves all kept places to other replicas. */
   handOver(): void {
-    for (const waiter of this.places.waiters()) {
+    for (const waiter of this.waiters.waiters()) {
       if (waiter.keepMillis === undefined) continue;
       this.parts.remove(waiter.claimOrId);
       waiter.fail(new UnavailableError('handed_over'));
@@ -79,7 +77,7 @@ export class KeptPlaces {
     const { claimOrId: claim } = waiter;
     const place = await this.#placeOf(waiter);
     // If its place has ended meanwhile, it is decided.
-    if (this.places.get(claim)) this.keep(waiter, place);
+    if (this.waiters.get(claim)) this.keep(waiter, place);
   }
 
   /** If Redis does not answer, or has just approved the request or lost it, as far as this replica knows. */
@@ -92,7 +90,7 @@ export class KeptPlaces {
       logger.debug({ err: error, state: names.state }, 'the position of a request is not known');
     }
     const waitMillis = Math.max(0, this.parts.millisToRoom());
-    return { position: this.places.countBefore(claim) + 1, waitMillis };
+    return { position: this.waiters.countBefore(claim) + 1, waitMillis };
   }
 
   /**
@@ -101,10 +99,11 @@ export class KeptPlaces {
    */
   granted(waiter: Waiter, at: number | undefined): void {
     const { claimOrId: claim } = waiter;
-    if (this.places.isGranted(claim)) return;
-    if (!this.places.hasTicket(claim)) {
+    const state = this.waiters.get(claim)?.state;
+    if (state === 'granted') return;
+    if (state === 'asking') {
       // The answer with its ticket is on its way. A settle follows it.
-      this.places.doubt(claim);
+      this.waiters.doubt(claim);
       return;
     }
     if (waiter.decided) {
@@ -112,11 +111,11 @@ export class KeptPlaces {
       this.parts.remove(claim);
       return;
     }
-    this.places.grant(claim);
+    this.waiters.grant(claim);
     this.parts.confirmations.confirm({
       names: this.parts.names,
       claim,
-      isWanted: () => this.places.isGranted(claim) && !waiter.decided,
+      isWanted: () => this.waiters.get(claim)?.state === 'granted' && !waiter.decided,
       onAnswer: (isConfirmed, sentAt, quota) => {
         if (isConfirmed) {
           this.parts.calls.told(claim, at);
@@ -138,16 +137,14 @@ export class KeptPlaces {
         if (isTold) this.parts.remove(claim);
         return isTold;
       },
-      fail: (error) => {
-        waiter.fail(error);
-      },
+      fail: (error) => waiter.fail(error),
     };
     this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
   }
 
   /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
   #grantLost(claim: string): void {
-    this.places.doubtGrant(claim);
+    this.waiters.doubtGrant(claim);
     this.parts.onDoubted();
   }
 }

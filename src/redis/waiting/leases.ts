@@ -1,18 +1,8 @@
 import type { WaitingStore } from '../scripts/scripts.js';
 import type { LeasedPlaces } from '../scripts/several-keys.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
+import { LEASES_UNSETTLED, LEAST_UNSETTLED, RENEWAL } from '../shared/losses.js';
 import { ModeTimer } from './queue-mode.js';
-
-/** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery.lua` relies on it. */
-export const RENEWAL = 1 / 3;
-
-/**
- * A key to which nothing happens is settled again within this number of leases, at the latest. `lua/lib/instance.lua`
- * relies on it.
- */
-export const LEASES_UNSETTLED = 15;
-/** The least number of leases between two such settles. It is drawn, so that not all keys are settled at once. */
-const LEAST_UNSETTLED = 10;
 
 /** @param random from 0 to 1 */
 export function leasesUnsettled(random: number): number {
@@ -29,11 +19,11 @@ export class Lease {
 
   /**
    * @param millis its length
-   * @param lookAgainMillis after this time without a settle another has to follow, to find what renewals don't check
+   * @param unsettledMillis after this time without a settle another has to follow
    */
   constructor(
     private readonly millis: number,
-    private readonly lookAgainMillis: number,
+    private readonly unsettledMillis: number,
   ) {}
 
   /** A check or a settle, sent at this time, has begun the lease or renewed it. */
@@ -49,7 +39,7 @@ export class Lease {
   renewed(sentAt: number, now: number): boolean {
     if (this.mayHaveLapsed(now)) return true;
     this.#extend(sentAt);
-    return now >= this.#settledAt + this.lookAgainMillis;
+    return now >= this.#settledAt + this.unsettledMillis;
   }
 
   /** When the lease has to be renewed, unless a settle does so before. */
@@ -70,7 +60,7 @@ export class Lease {
 /** The most keys of one call. */
 const MAX_KEYS_PER_CALL = 100;
 /** The most keys whose calls are under way at a time. */
-const MAX_KEYS_AT_A_TIME = 400;
+const MAX_KEYS_UNDER_WAY = 400;
 /** Leases that are due within this part of a lease are renewed together, and from then on always together. */
 const TOGETHER = 1 / 12;
 
@@ -109,7 +99,7 @@ export class LeaseRenewals {
       clock,
       groupOf: ({ names }) => slotOf(names.state),
       mostPerCall: MAX_KEYS_PER_CALL,
-      mostUnderWay: MAX_KEYS_AT_A_TIME,
+      mostUnderWay: MAX_KEYS_UNDER_WAY,
       underWayCounts: 'items',
       isWanted: (queue) => this.#isDue(queue),
       call: (queues) => this.#renew(queues),

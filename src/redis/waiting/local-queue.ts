@@ -2,25 +2,50 @@ import type { CallerPresence } from '../../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import type { KnownWaiting, QueueNews } from '../scripts/check-codec.js';
+import type { KnownWaiting, QueueState } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { KeptPlaces } from './kept-places.js';
-import type { LeasedQueue } from './leases.js';
-import type { LocalQueueParts } from './local-queue-parts.js';
+import { KeptPlaces, type KeptPlacesParts } from './kept-places.js';
+import type { LeasedQueue, LeaseRenewals } from './leases.js';
+import { type LocalWaiter, LocalWaiters } from './local-waiters.js';
 import { ModeTimer, nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import {
   type HeldUntil,
   heldUntilByReply,
   heldUntilByWake,
-  LastNews,
-  type News,
+  type QueueUpdate,
+  QueueView,
+  type QueueViewParts,
   quotaOf,
-} from './news.js';
-import { type Place, Places } from './places.js';
-import { SettleCalls, type Unsettled } from './settle-calls.js';
-import type { Wake, WakeListener } from './wake-channel.js';
+} from './queue-view.js';
+import {
+  SettleCalls,
+  type SettleCallsParts,
+  type SettleLine,
+  type Unsettled,
+} from './settle-calls.js';
+import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import { type Heard, WakeNumbers } from './wake-numbers.js';
 import type { WindowLeader } from './window-leader.js';
+
+export interface LocalQueueParts
+  extends
+    QueueViewParts,
+    SettleCallsParts,
+    Pick<KeptPlacesParts, 'isAvailable' | 'confirmations' | 'approvals' | 'statuses'> {
+  readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
+  readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
+  readonly line: Pick<SettleLine, 'add' | 'addLater' | 'remove'>;
+  readonly createLeader: () => WindowLeader;
+  /** Redis's time, if it is known: never too early. */
+  readonly latestTime: () => number | undefined;
+  /** Called when there is a place more, or a place less. */
+  readonly onSizeChange: (by: 1 | -1) => void;
+  /**
+   * Called once, when no place remains.
+   * @param ended resolves when all calls of this queue have ended; undefined if none is under way
+   */
+  readonly onOver: (ended: Promise<unknown> | undefined) => void;
+}
 
 /**
  * The waiters of one key on this replica, from the question to the decision.
@@ -31,40 +56,33 @@ import type { WindowLeader } from './window-leader.js';
  * missed, and the number of its places that Redis has lost some: then a settle asks about all places.
  */
 export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
-  lookFor: LeasedQueue['lookFor'] = 'queue';
   #mode: QueueMode = 'asking';
-  readonly #places = new Places();
-  readonly #lastNews: LastNews;
+  readonly #waiters = new LocalWaiters();
+  readonly #view: QueueView;
   readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
   readonly #leader: WindowLeader;
   readonly #numbers: WakeNumbers;
   readonly #kept: KeptPlaces;
   /** When a settle is due because the key recovers, by the clock. */
-  #lookAt = Infinity;
+  #recoveryDueAt = Infinity;
 
   constructor(private readonly parts: LocalQueueParts) {
-    this.#lastNews = new LastNews(parts.windowMillis, parts.graceMillis, parts.delayMillis);
-    this.#calls = new SettleCalls(this.#places, parts);
+    this.#view = new QueueView(parts);
+    this.#calls = new SettleCalls(this.#waiters, parts);
     this.#timer = new ModeTimer(parts.clock);
     this.#leader = parts.createLeader();
-    this.#kept = new KeptPlaces(this.#places, {
+    this.#kept = new KeptPlaces(this.#waiters, {
       ...parts,
-      millisToRoom: () => this.#lastNews.timing.millisToRoom(parts.clock.now()),
-      withdraw: (claim) => {
-        this.#withdraw([claim]);
-      },
+      millisToRoom: () => this.#view.millisToRoom(parts.clock.now()),
+      withdraw: (claim) => this.#withdraw([claim]),
       remove: (claim) => {
         this.answered(claim);
       },
       calls: this.#calls,
-      onDoubted: () => {
-        this.settleSoon();
-      },
+      onDoubted: () => this.settleSoon(),
     });
-    this.#numbers = new WakeNumbers(parts.clock, () => {
-      this.#doubtAll();
-    });
+    this.#numbers = new WakeNumbers(parts.clock, () => this.#doubtAll());
   }
 
   get mode(): QueueMode {
@@ -76,7 +94,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   get keepsAny(): boolean {
-    return this.#places.keepsAny;
+    return this.#waiters.keepsAny;
   }
 
   get wakeNumber(): number | undefined {
@@ -87,33 +105,29 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
   }
 
-  get name(): string {
-    return this.parts.names.state;
-  }
-
   /** Whether a check of a request is here whose caller has chosen its id. */
   has(requestId: string): boolean {
-    return this.#places.has(requestId);
+    return this.#waiters.has(requestId);
   }
 
   /** How many waiters here have a ticket. */
   get places(): number {
-    return this.#places.ticketed;
+    return this.#waiters.queued;
   }
 
   /** The waiters here that have a ticket, if there are any. */
   get known(): KnownWaiting | undefined {
-    const { first } = this.#places;
+    const { first } = this.#waiters;
     if (!first) return undefined;
     const { requestId } = first.waiter;
-    const { millisLeft, limits } = this.#lastNews.window(this.parts.clock.now());
+    const { millisLeft, limits } = this.#view.window(this.parts.clock.now());
     return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
   }
 
   /** To be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter, caller: CallerPresence | undefined): void {
     this.#fire('asked');
-    this.#places.ask(waiter, this.parts.clock.now());
+    this.#waiters.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
     this.#kept.endOnDisconnect(waiter, caller);
   }
@@ -122,22 +136,22 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
    * The check was answered with a place in the queue.
    * @param news what Redis said with the ticket
    */
-  ticketed(claim: string, ticket: number, millisToRoom: number, news: QueueNews): void {
-    const place = this.#places.asking(claim);
+  ticketed(claim: string, ticket: number, millisToRoom: number, news: QueueState): void {
+    const asking = this.#waiters.get(claim);
     // A wake that overtook this answer has approved the request.
-    if (!place) return;
-    const { waiter } = place;
+    if (asking?.state !== 'asking') return;
+    const { waiter, askedAt } = asking;
     if (waiter.decided && !waiter.isKept) {
       this.#withdraw([claim]);
       return;
     }
     waiter.keepAgain();
-    this.#places.giveTicket(claim, ticket);
+    this.#waiters.giveTicket(claim, ticket);
     this.#startTimers(waiter, Math.max(0, news.at - Math.floor(ticket / 1000)));
-    const heard = this.#numbers.replied(news.wakeNumber, place.askedAt);
-    if (heard === 'missed') this.#places.doubtAll();
-    this.#lastNews.ticketed(this.parts.clock.now(), heard, millisToRoom, news);
-    if (this.#mode === 'asking') this.parts.lease.settled(place.askedAt);
+    const heard = this.#numbers.replied(news.wakeNumber, askedAt);
+    if (heard === 'missed') this.#waiters.doubtAll();
+    this.#view.learn(this.parts.clock.now(), heard, { ...news, millisToRoom, waiting: 1 }, true);
+    if (this.#mode === 'asking') this.parts.lease.settled(askedAt);
     this.#fire('ticketed');
     this.#settleOrRearm();
   }
@@ -147,9 +161,9 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
    * @returns false if a wake that overtook the answer has approved the request
    */
   answered(claim: string): boolean {
-    const place = this.#remove(claim);
+    const removed = this.#remove(claim);
     this.#endIfEmpty();
-    return place !== undefined;
+    return removed !== undefined;
   }
 
   /**
@@ -157,13 +171,14 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
    * would: the caller may come back for it.
    */
   approvedForNobody(claim: string): void {
-    this.#places.grant(claim);
+    this.#waiters.grant(claim);
   }
 
   /** Fails all waiters because this replica stops. */
   turnAway(): void {
-    for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
-    this.#withdraw(this.#places.ticketedClaims());
+    for (const waiter of this.#waiters.waiters())
+      waiter.fail(new UnavailableError('shutting_down'));
+    this.#withdraw(this.#waiters.queuedClaims());
   }
 
   /** Leaves the kept places to other replicas. Redis keeps them for their time. */
@@ -183,7 +198,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     const now = this.parts.clock.now();
     const heard = this.#numbers.woken(wake.number);
     this.#learn(wake, heard, heldUntilByWake(wake, now, this.parts.latestTime()));
-    if (heard === 'missed') this.#places.doubtAll();
+    if (heard === 'missed') this.#waiters.doubtAll();
     this.#settleOrRearm();
   }
 
@@ -199,7 +214,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   /** Redis is up again. Calls may have failed meanwhile, and Redis may have lost its memory. */
   onStoreAvailable(): void {
     // Their callers could not come back before.
-    for (const waiter of this.#places.waiters()) waiter.keepAgain();
+    for (const waiter of this.#waiters.waiters()) waiter.keepAgain();
     this.onMemoryLost();
   }
 
@@ -208,8 +223,6 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   leaseRenewed(sentAt: number): void {
-    // Alternately: see `LeasedPlaces`.
-    this.lookFor = this.lookFor === 'queue' ? 'records' : 'queue';
     if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.#fire('due');
   }
 
@@ -242,32 +255,32 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   #doubtAll(): void {
-    this.#places.doubtAll();
+    this.#waiters.doubtAll();
     this.#fire('due');
   }
 
   #settleOrRearm(): void {
-    if (this.#places.hasDoubted) this.#fire('due');
+    if (this.#waiters.hasDoubted) this.#fire('due');
     else if (this.#mode === 'listening') this.#armForWindow();
   }
 
   #endIfEmpty(): void {
-    if (this.#places.size === 0 && this.#mode !== 'over') this.#fire('emptied');
+    if (this.#waiters.size === 0 && this.#mode !== 'over') this.#fire('emptied');
   }
 
-  #remove(claim: string): Place | undefined {
-    const place = this.#places.remove(claim);
-    if (!place) return undefined;
+  #remove(claim: string): LocalWaiter | undefined {
+    const removed = this.#waiters.remove(claim);
+    if (!removed) return undefined;
     this.parts.onSizeChange(-1);
-    if (place.waiter.keepMillis !== undefined) place.waiter.endPlace();
-    return place;
+    if (removed.waiter.keepMillis !== undefined) removed.waiter.endPlace();
+    return removed;
   }
 
   /** @param waitedMillis since the request got its ticket */
   #startTimers(waiter: Waiter, waitedMillis: number): void {
     const { claimOrId: claim, keepMillis } = waiter;
     const expire = (): void => {
-      this.#places.expire(claim);
+      this.#waiters.expire(claim);
       this.#fire('due');
       // It does not wait for the next retry of the queues that have failed.
       if (this.#mode === 'inLine') this.parts.line.add([this]);
@@ -284,20 +297,20 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   /** Ends waits without an approval. */
-  #endWaits(places: readonly Place[], end: (waiter: Waiter) => void): void {
-    for (const { waiter } of places) end(waiter);
-    this.#withdraw(places.map(({ waiter }) => waiter.claimOrId));
+  #endWaits(ended: readonly LocalWaiter[], end: (waiter: Waiter) => void): void {
+    for (const { waiter } of ended) end(waiter);
+    this.#withdraw(ended.map(({ waiter }) => waiter.claimOrId));
   }
 
   #stopListening(): void {
     this.parts.renewals.unwatch(this);
     this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
-    const resigned = this.#leader.resign(!this.#lastNews.isQueueEmpty);
+    const resigned = this.#leader.resign(!this.#view.isQueueEmpty);
     this.parts.onOver(Promise.all([resigned, this.#calls.underWay]));
   }
 
   #volunteer(): void {
-    void this.#leader.volunteer(this.#lastNews.timing.roomAt).then(() => {
+    void this.#leader.volunteer(this.#view.roomAt).then(() => {
       if (this.#mode === 'listening') this.#armForWindow();
     });
   }
@@ -305,75 +318,78 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   async settle(): Promise<void> {
     this.#fire('begun');
     const sentAt = this.parts.clock.now();
-    const reply = await this.#calls.settle(this.#lastNews.window(sentAt));
+    const reply = await this.#calls.settle(this.#view.window(sentAt));
     if (!reply) {
       this.#failExpired(this.#calls.failure);
       this.#fire('failed');
       return;
     }
-    this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
+    this.#recoveryDueAt = this.parts.clock.now() + (reply.millisToSettle ?? Infinity);
     const heard = this.#numbers.replied(reply.wakeNumber, sentAt);
     this.#learn(reply, heard, heldUntilByReply(reply, sentAt));
     // This call did not ask about the doubted ones, which came too late for it.
-    const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
+    const expired = this.#waiters.expired.filter(
+      ({ state, isDoubted }) => state === 'queued' && !isDoubted,
+    );
     const quota = expired.length === 0 ? undefined : quotaOf(reply);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     // Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it again.
     // Grants whose wakes are on their way explain it as long as there is the key, and calls about the doubted places follow anyway.
     const hasKey = reply.millisToRoom !== undefined;
-    const isExplained = (hasKey && this.#numbers.isAwaiting) || this.#places.hasDoubted;
+    const isExplained = (hasKey && this.#numbers.isAwaiting) || this.#waiters.hasDoubted;
     const lacksPlaces = !isExplained && reply.places < this.places;
-    if (heard === 'missed' || lacksPlaces) this.#places.doubtAll();
-    if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
+    if (heard === 'missed' || lacksPlaces) this.#waiters.doubtAll();
+    if (reply.millisToRoom === 0 || this.#waiters.hasDoubted) this.#fire('due');
     this.#fire('answered');
   }
 
   notAsked(): void {
-    if (this.#places.expiredWithGrants.length > 0) this.#failExpired(new StoreUnavailableError());
+    if (this.#waiters.expired.length > 0) this.#failExpired(new StoreUnavailableError());
   }
 
   #failExpired(error: unknown): void {
-    this.#endWaits(this.#places.expiredWithGrants, (waiter) => {
-      waiter.fail(error);
-    });
+    this.#endWaits(this.#waiters.expired, (waiter) => waiter.fail(error));
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
-  #learn(news: News, heard: Heard, heldUntil: HeldUntil): void {
-    this.#lastNews.learn(this.parts.clock.now(), heard, news, this.#places.ticketed > 0);
-    if (this.#leader.needsTime(this.#lastNews.timing.roomAt)) this.#volunteer();
-    const quota = news.granted.length === 0 ? undefined : quotaOf(news);
+  #learn(update: QueueUpdate, heard: Heard, heldUntil: HeldUntil): void {
+    this.#view.learn(this.parts.clock.now(), heard, update, this.#waiters.queued > 0);
+    if (this.#leader.needsTime(this.#view.roomAt)) this.#volunteer();
+    const quota = update.granted.length === 0 ? undefined : quotaOf(update);
     // If its record is lost, a settle tells which check an approved request belongs to.
-    this.#places.doubtRequests(news.granted);
-    for (const claim of news.granted) this.#granted(claim, news, quota, heldUntil);
+    this.#waiters.doubtRequests(update.granted);
+    for (const claim of update.granted) this.#granted(claim, update, quota, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.
-    this.#withdraw(this.#places.endWaits(news.ended));
+    this.#withdraw(this.#waiters.endWaits(update.ended));
   }
 
-  #granted(claim: string, { at }: News, quota: Quota | undefined, heldUntil: HeldUntil): void {
-    const place = this.#places.get(claim);
-    if (!place) return;
-    if (place.waiter.keepMillis !== undefined) {
-      this.#kept.granted(place.waiter, at);
+  #granted(
+    claim: string,
+    { at }: QueueUpdate,
+    quota: Quota | undefined,
+    heldUntil: HeldUntil,
+  ): void {
+    const waiter = this.#waiters.get(claim)?.waiter;
+    if (!waiter) return;
+    if (waiter.keepMillis !== undefined) {
+      this.#kept.granted(waiter, at);
       return;
     }
-    const until = heldUntil(place.waiter);
+    const until = heldUntil(waiter);
     if (until <= this.parts.clock.now()) {
       // Its hold may have lapsed, as after this replica has stood still. Redis knows, and puts it back if it has.
-      this.#places.doubt(claim);
+      this.#waiters.doubt(claim);
       return;
     }
     this.#remove(claim);
     this.#calls.told(claim, at);
     // If the caller has disconnected, the approval belongs to the next in the queue.
-    const release = (): void => {
-      this.#withdraw([claim]);
-    };
-    this.parts.approvals.approve(place.waiter, release, quota, until);
+    const release = (): void => this.#withdraw([claim]);
+    this.parts.approvals.approve(waiter, release, quota, until);
   }
 
   #armForWindow(): void {
-    this.#timer.arm(Math.min(this.#windowDueAt, this.#lookAt), () => {
+    this.#timer.arm(Math.min(this.#windowDueAt, this.#recoveryDueAt), () => {
       // No wake has come in time: the leader is dead, or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');
@@ -381,6 +397,6 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   }
 
   get #windowDueAt(): number {
-    return this.#lastNews.timing.dueAt(this.#leader.isLeading);
+    return this.#view.dueAt(this.#leader.isLeading);
   }
 }

@@ -6,7 +6,7 @@ import type { KeyNames } from '../shared/key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import type { Lease } from './leases.js';
-import type { Places } from './places.js';
+import type { LocalWaiters } from './local-waiters.js';
 import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most waiters that one call asks about. */
@@ -30,7 +30,6 @@ export interface SettleCallsParts {
  * and renews the lease.
  */
 export class SettleCalls {
-  #hasFailed = false;
   #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
@@ -40,7 +39,7 @@ export class SettleCalls {
   #ending: Promise<unknown> | undefined;
 
   constructor(
-    private readonly places: Places,
+    private readonly waiters: LocalWaiters,
     private readonly parts: SettleCallsParts,
   ) {}
 
@@ -49,7 +48,7 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** The error of the last failed call. */
+  /** The error of the last call, if that failed. */
   get failure(): unknown {
     return this.#failure;
   }
@@ -83,9 +82,7 @@ export class SettleCalls {
       this.#withdrawAfterwards.push(...claims);
       return;
     }
-    const withdraw = (): void => {
-      this.parts.withdraw(claims, this.places.longestHoldMillis);
-    };
+    const withdraw = (): void => this.parts.withdraw(claims, this.waiters.longestHoldMillis);
     withdraw();
     void this.#ending?.then(withdraw);
   }
@@ -94,17 +91,17 @@ export class SettleCalls {
     const { clock, lease } = this.parts;
     const sentAt = clock.now();
     const hadLapsed = lease.mayHaveLapsed(sentAt);
-    if (hadLapsed) this.places.doubtAll();
+    if (hadLapsed) this.waiters.doubtAll();
     this.#toldMeanwhile.clear();
-    const reply = await this.#call(known, this.places.takeDoubted(MAX_ASKED_PER_CALL));
+    const reply = await this.#call(known, this.waiters.takeDoubted(MAX_ASKED_PER_CALL));
     this.#underWay = undefined;
     this.withdraw([...this.#withdrawAfterwards.splice(0), ...this.#putBackForNobody(reply)]);
     if (!reply) {
-      this.places.doubtAll();
+      this.waiters.doubtAll();
       return undefined;
     }
     // A slow call may have reached Redis after the end of the lease.
-    if (!hadLapsed && lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
+    if (!hadLapsed && lease.mayHaveLapsed(clock.now())) this.waiters.doubtAll();
     lease.settled(sentAt);
     return reply;
   }
@@ -112,13 +109,12 @@ export class SettleCalls {
   async #call(known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply | undefined> {
     try {
       const reply = await this.parts.store.settle(this.parts.names, known, askedAbout);
-      this.#hasFailed = false;
+      this.#failure = undefined;
       return reply;
     } catch (error) {
+      if (this.#failure === undefined) this.#log(error);
       this.#failure = error;
       this.#awaitEnd(error);
-      if (!this.#hasFailed) this.#log(error);
-      this.#hasFailed = true;
       return undefined;
     }
   }
@@ -146,8 +142,7 @@ export class SettleCalls {
 
 /** A queue that needs a settle call. */
 export interface Unsettled {
-  /** The name of its state in Redis. */
-  readonly name: string;
+  readonly names: Pick<KeyNames, 'state'>;
   /** Its turn has come. Resolves when the call has ended and its reply is processed. */
   settle(): Promise<void>;
   /** Its turn has come, but the store is known to be down. */
@@ -166,13 +161,9 @@ export function settleLine({
   return new BatchedCalls({
     clock,
     mostUnderWay: MAX_UNDER_WAY,
-    isAvailable: ({ name }) => isAvailable(name),
-    onNotAsked: (queue) => {
-      queue.notAsked();
-    },
+    isAvailable: ({ names }) => isAvailable(names.state),
+    onNotAsked: (queue) => queue.notAsked(),
     call: ([queue]) => queue.settle(),
-    onUndone: (undone) => {
-      observer.catchingUp('settle', undone);
-    },
+    onUndone: (undone) => observer.catchingUp('settle', undone),
   });
 }

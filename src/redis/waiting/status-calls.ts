@@ -6,7 +6,7 @@ import type { WaitingStore } from '../scripts/scripts.js';
 /** The most requests of one call. */
 const MAX_REQUESTS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
-const MAX_CALLS_AT_A_TIME = 16;
+const MAX_CALLS_UNDER_WAY = 16;
 
 export interface StatusCallsParts extends Pick<CallsParts, 'clock' | 'ticks'> {
   readonly store: Pick<WaitingStore, 'statuses'>;
@@ -27,7 +27,7 @@ export class StatusCalls extends BatchedCalls<Question> {
       ticks,
       groupOf: ({ names }) => names.state,
       mostPerCall: MAX_REQUESTS_PER_CALL,
-      mostUnderWay: MAX_CALLS_AT_A_TIME,
+      mostUnderWay: MAX_CALLS_UNDER_WAY,
       call: async (questions) => {
         try {
           const ids = questions.map(({ requestId }) => requestId);
@@ -42,8 +42,6 @@ export class StatusCalls extends BatchedCalls<Question> {
 
   /** @returns undefined if the request is unknown, or over. Rejects if Redis does not answer */
   statusOf(names: KeyNames, requestId: string): Promise<RequestStatus | undefined> {
-    return new Promise((resolve, reject) => {
-      this.add([{ names, requestId, resolve, reject }]);
-    });
+    return new Promise((resolve, reject) => this.add([{ names, requestId, resolve, reject }]));
   }
 }

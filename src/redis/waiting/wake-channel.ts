@@ -65,9 +65,7 @@ export class WakeChannel {
     private readonly logger: Logger,
   ) {
     connections.subscriber.listen({
-      onMessage: (channel, text) => {
-        this.#receive(channel, text);
-      },
+      onMessage: (channel, text) => this.#receive(channel, text),
       onSubscribed: (channel) => {
         this.#listeners.get(channel)?.onSubscribed();
       },

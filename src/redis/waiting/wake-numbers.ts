@@ -1,15 +1,10 @@
 import type { Clock } from '../../common/clock.js';
-
-/**
- * Replies and wakes come on different connections, so a reply may overtake the wake that it tells of. In this time the
- * wake comes, unless it is lost. A follower waits at least as long for the window leader.
- */
-export const WAKE_GRACE_MILLIS = 50;
+import { WAKE_GRACE_MILLIS } from '../shared/losses.js';
 
 /** What the number of a message tells. */
 export type Heard =
   /** The message is newer than all before. */
-  | 'news'
+  | 'new'
   /** A message that is as new, or newer, has come before. */
   | 'late'
   /** Wakes were missed, or Redis has lost the key. */
@@ -52,7 +47,7 @@ export class WakeNumbers {
     if (this.#known === number) return 'late';
     const isNext = this.#known === number - 1;
     if (!isNext) {
-      const heard = this.#known === undefined ? 'news' : 'missed';
+      const heard = this.#known === undefined ? 'new' : 'missed';
       this.#begin(number - 1, number);
       return heard;
     }
@@ -62,7 +57,7 @@ export class WakeNumbers {
     // A reply has told of it, or of a later one.
     if (number <= this.#newest) return 'late';
     this.#newest = number;
-    return 'news';
+    return 'new';
   }
 
   /**
@@ -73,7 +68,7 @@ export class WakeNumbers {
   replied(number: number, sentAt: number): Heard {
     if (this.#known === undefined) {
       this.#begin(number, number);
-      return 'news';
+      return 'new';
     }
     const mayBeOvertaken = this.#wokenAt >= sentAt;
     // Nobody has seen the wakes between a reply that is older than the first wake and that wake.
@@ -85,7 +80,7 @@ export class WakeNumbers {
     if (number < this.#newest) return 'late';
     this.#newest = number;
     if (this.isAwaiting) this.#beginGrace();
-    return 'news';
+    return 'new';
   }
 
   /** Messages may have been lost. The next one tells the number. */

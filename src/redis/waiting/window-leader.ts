@@ -135,9 +135,9 @@ export function redisMutexes(commands: Redis | Cluster, guard: Guard, clock: Clo
         isRepeatable: false,
         send,
       };
-      return new Promise((resolve, reject) => {
-        elections.add([() => guard.run(call).then(resolve, reject)]);
-      });
+      return new Promise((resolve, reject) =>
+        elections.add([() => guard.run(call).then(resolve, reject)]),
+      );
     });
 }
 

@@ -12,7 +12,7 @@ const MAX_KEYS_PER_CALL = 50;
 /** A key takes as much of a call as this number of ids, even with fewer. */
 const IDS_FOR_KEY = MAX_IDS_PER_CALL / MAX_KEYS_PER_CALL;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
-const MAX_KEYS_AT_A_TIME = 100;
+const MAX_KEYS_UNDER_WAY = 100;
 
 export interface WithdrawalsParts extends CallsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
@@ -69,8 +69,8 @@ export class Withdrawals {
       ticks,
       groupOf: ({ names }) => slotOf(names.state),
       mostPerCall: MAX_IDS_PER_CALL,
-      weightOf: ({ ids }) => Math.min(Math.max(ids.size, IDS_FOR_KEY), MAX_IDS_PER_CALL),
-      mostUnderWay: MAX_KEYS_AT_A_TIME,
+      sizeOf: ({ ids }) => Math.min(Math.max(ids.size, IDS_FOR_KEY), MAX_IDS_PER_CALL),
+      mostUnderWay: MAX_KEYS_UNDER_WAY,
       underWayCounts: 'items',
       isWanted: (pending) => {
         const matters = this.#matters(pending);
@@ -82,9 +82,8 @@ export class Withdrawals {
         this.#answeringSince = undefined;
       },
       call: (keys) => this.#withdraw(keys),
-      onFirstFailure: (failure) => {
-        logger.warn({ err: failure }, 'withdrawals failed and will be retried');
-      },
+      onFirstFailure: (failure) =>
+        logger.warn({ err: failure }, 'withdrawals failed and will be retried'),
     });
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
-import { inPlace, RequestPlaces, type TakenPlace } from '../../limiter/request-places.js';
+import { withinBudget, WaitingBudget, type BudgetShare } from '../../limiter/waiting-budget.js';
 import { type ErrorCode, type ErrorValues, type ServiceError, serviceError } from '../errors.js';
 import type { Caller, RequestContext, Scope } from '../request-context.js';
 import type { Access } from './access.js';
@@ -62,7 +62,7 @@ export function bearerAccess(
     mayUseAll: ({ caller }) => caller?.mayUseAll ?? false,
     withPlace: ({ caller }, request, check) => {
       const place = caller && places.take(caller, request);
-      return place ? inPlace(place, request, check) : withoutPlace(request, check);
+      return place ? withinBudget(place, request, check) : withoutPlace(request, check);
     },
   };
 }
@@ -117,7 +117,7 @@ export class TokenRejections {
 
 /** Counts the places that each caller's waiters take on this replica. The counts outlive a change of the tokens. */
 export class CallerPlaces {
-  readonly #ofCallers = new Map<string, RequestPlaces>();
+  readonly #ofCallers = new Map<string, WaitingBudget>();
 
   /**
    * @param maxWaiters the places of all callers together
@@ -129,9 +129,9 @@ export class CallerPlaces {
   ) {}
 
   /** @returns undefined if the caller has no place left */
-  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): TakenPlace | undefined {
+  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): BudgetShare | undefined {
     const { name } = caller;
-    const places = this.#ofCallers.get(name) ?? new RequestPlaces();
+    const places = this.#ofCallers.get(name) ?? new WaitingBudget();
     const place = places.take(this.#mostOf(caller), request);
     if (!place) return undefined;
     this.#ofCallers.set(name, places);

@@ -53,7 +53,7 @@ describe('checks of a key', () => {
     overridden: [],
     born: 0,
     recoveryUntil: 'no',
-    turn: expect.any(Number) as number,
+    gen: expect.any(Number) as number,
     isUnsorted: false,
     isServing: false,
     served: 'never',
@@ -772,7 +772,7 @@ describe('hits', () => {
       expect(await key.optionalFields()).toEqual({ hits: 1 });
       await key.setTime(1000);
       await replica.check(['b']);
-      expect(await redis.client.hget(key.names.state, 'more')).toBe(null);
+      expect(await redis.client.hget(key.names.state, 'extra')).toBe(null);
       expect(await storedHits()).toEqual({});
     });
 

@@ -41,7 +41,7 @@ describe('a hold', () => {
       await replica.checkHold('a', 500);
       await key.setTime(500);
       expect(await replica.check(['b'])).toEqual(['approved']);
-      expect(await redis.client.hgetall(key.names.state)).not.toHaveProperty('more');
+      expect(await redis.client.hgetall(key.names.state)).not.toHaveProperty('extra');
       expect(await key.storedHolds()).toEqual({});
     });
 

@@ -41,7 +41,7 @@ describe('algorithms', () => {
 
   /** What counts of each limit, to all digits. */
   function counts(): Promise<(string | null)[]> {
-    return redis.client.hmget(key.names.state, 'own', 'more', 'approved');
+    return redis.client.hmget(key.names.state, 'own', 'extra', 'approved');
   }
 
   const micros = (millis: number): string => String((key.startMillis + millis) * 1000);
@@ -331,7 +331,7 @@ describe('further limits', () => {
       const none = key.replica('r1', { limits: OWN });
       await none.check(['c']);
       expect(await idsOf(TOKENS)).toEqual({});
-      expect(await redis.client.hexists(key.names.state, 'more')).toBe(0);
+      expect(await redis.client.hexists(key.names.state, 'extra')).toBe(0);
     });
 
     test('that bring a limit back do not bring back ids from before the key was idle', async () => {

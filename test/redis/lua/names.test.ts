@@ -115,17 +115,15 @@ describe('declared keys', () => {
     });
   });
 
-  test('renew needs the leases, the state, and the other key that it looks for', async () => {
+  test('renew needs the leases and the state', async () => {
     await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-    for (const lookFor of ['queue', 'records'] as const) {
-      const names = keysToRenew({ names: key.names, places: 1, wakeNumber: 0, lookFor });
-      expect(names).toHaveLength(3);
-      const client = await restricted(
-        names.map((name) => `%RW~${name}`),
-        [],
-      );
-      expect(await key.replica('r1', { client }).renew(1, { lookFor })).toBe(true);
-    }
+    const names = keysToRenew({ names: key.names, places: 1, wakeNumber: 0 });
+    expect(names).toHaveLength(2);
+    const client = await restricted(
+      names.map((name) => `%RW~${name}`),
+      [],
+    );
+    expect(await key.replica('r1', { client }).renew(1)).toBe(true);
   });
 
   test.each([

@@ -50,7 +50,7 @@ describe('a lost queue', () => {
       await key.setTime(300);
       expect(await r1.settle({ e: 3, d: 2, c: 1 }, 700)).toEqual({
         millisToRoom: 700,
-        millisToLook: 300,
+        millisToSettle: 300,
         wakeNumber: 0,
         waiting: 3,
         places: 3,
@@ -303,11 +303,11 @@ describe('replicas that fall silent', () => {
     test('in the middle of the hold, and then when there may be room', async () => {
       const silent = await waitAt0();
       await key.setTime(6000);
-      expect(await silent.settle()).toMatchObject({ millisToRoom: 500, millisToLook: 300 });
+      expect(await silent.settle()).toMatchObject({ millisToRoom: 500, millisToSettle: 300 });
       await key.setTime(6250);
-      expect(await silent.settle()).toMatchObject({ millisToRoom: 250, millisToLook: 50 });
+      expect(await silent.settle()).toMatchObject({ millisToRoom: 250, millisToSettle: 50 });
       await key.setTime(6300);
-      expect(await silent.settle()).toMatchObject({ millisToRoom: 200, millisToLook: undefined });
+      expect(await silent.settle()).toMatchObject({ millisToRoom: 200, millisToSettle: undefined });
     });
   });
 });

@@ -119,7 +119,7 @@ describe('a release', () => {
     const after = await fields();
     await key.setTime(1000);
     expect(await replica.release('a')).toBe(false);
-    expect(await fields()).toContain('more');
+    expect(await fields()).toContain('extra');
     await replica.check(['b']);
     expect(await fields()).toEqual(after);
   });
@@ -393,16 +393,11 @@ describe('renewals of leases', () => {
       expect((await unknown.stored()).expiry).toEqual({});
     });
 
-    test.each(['queue', 'records', 'replicas'] as const)(
-      'that has lost only its %s',
-      async (lost) => {
-        const lookFor = lost === 'records' ? 'records' : 'queue';
-        expect(await r1.renew(2, { lookFor })).toBe(true);
-        await key.lose(lost);
-        expect(await r1.renew(2, { lookFor })).toBe(false);
-        expect(await redis.client.exists(key.names[lost])).toBe(0);
-      },
-    );
+    test('that has lost only its replicas', async () => {
+      await key.lose('replicas');
+      expect(await r1.renew(2)).toBe(false);
+      expect(await redis.client.exists(key.names.replicas)).toBe(0);
+    });
 
     test('for which nobody has waited since its state was made again', async () => {
       await redis.client.hdel(key.names.state, 'queue');
@@ -438,7 +433,7 @@ describe('renewals of leases', () => {
       ['wakes of which the caller knows none', undefined],
     ])('with %s', async (_what, wakeNumber) => {
       await r1.release('a');
-      const leased = { names: key.names, places: 1, lookFor: 'queue' as const };
+      const leased = { names: key.names, places: 1 };
       const states = await r1.scripts.renew([{ ...leased, wakeNumber }]);
       expect(states).toHaveLength(1);
       expect(await r1.scripts.renew([{ ...leased, wakeNumber: 1 }])).toEqual([]);
@@ -454,7 +449,6 @@ describe('renewals of leases', () => {
         names: each,
         places: 2,
         wakeNumber: 0,
-        lookFor: 'queue' as const,
       }));
       await key.setTime(100);
       expect(await r1.scripts.renew(leased)).toEqual([leased[0]]);
@@ -498,20 +492,20 @@ describe('the numbers of wakes', () => {
       await key.setTime(10);
       expect(await checkOrWait(r1, 'f')).toMatchObject({
         quota: { limits: [{ maximum: 2 }] },
-        queueNews: { limits: '1000:2:3', wakeNumber: 1, at: key.startMillis + 10 },
+        queueState: { limits: '1000:2:3', wakeNumber: 1, at: key.startMillis + 10 },
       });
     });
 
     test('counts the wake that their own call publishes', async () => {
       await key.setTime(1000);
-      expect((await checkOrWait(r1, 'f')).queueNews).toMatchObject({ wakeNumber: 1 });
+      expect((await checkOrWait(r1, 'f')).queueState).toMatchObject({ wakeNumber: 1 });
       expect(await published()).toEqual([1]);
     });
 
     test('has them again if the checks are sent again', async () => {
       const again = await checkOrWait(key.replica('r1', { guard: sentAgain }), 'e');
       expect(again.verdicts).toEqual([key.absoluteTicket(3)]);
-      expect(again.queueNews).toMatchObject({ wakeNumber: 0 });
+      expect(again.queueState).toMatchObject({ wakeNumber: 0 });
     });
 
     test.each([
@@ -519,7 +513,7 @@ describe('the numbers of wakes', () => {
       ['finds the queue full', true],
     ])('does without if the check %s', async (_what, canWait) => {
       const reply = await r1.checkReply([{ requestId: 'f', canWait }]);
-      expect(reply.queueNews).toBeUndefined();
+      expect(reply.queueState).toBeUndefined();
     });
 
     test('has only the limits if they have no place in the queue of a key with further limits', async () => {
@@ -529,7 +523,7 @@ describe('the numbers of wakes', () => {
       const replica = key.replica('r1', { limits: { further } });
       expect(await replica.checkReply([{ requestId: 'f', canWait: false }])).toMatchObject({
         quota: { limits: [{ maximum: 2 }, { name: 'hourly', remaining: 9 }] },
-        queueNews: undefined,
+        queueState: undefined,
       });
     });
   });

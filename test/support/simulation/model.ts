@@ -7,7 +7,7 @@ import type {
 } from '../../../src/limiter/memory/instance-decision.js';
 import { Instance } from '../../../src/limiter/memory/instance.js';
 import { UNBOUNDED } from '../../../src/limiter/memory/keys.js';
-import { KnownRequests } from '../../../src/limiter/memory/known-requests.js';
+import { NamedRequests } from '../../../src/limiter/memory/named-requests.js';
 import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-limit.js';
 import { FixedWindow } from '../../../src/limiter/memory/limits/fixed-window.js';
 import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
@@ -59,7 +59,7 @@ const STORED_STATES: Partial<Record<RequestState, StoredRequest['is']>> = {
 };
 
 /** Requests of a key, whose queue can be looked at. */
-class RequestsOfModel extends KnownRequests {
+class RequestsOfModel extends NamedRequests {
   queueOfKey = new WaitingQueue(0);
 
   override continueWith(approvals: Approvals, queue: WaitingQueue): void {
@@ -179,7 +179,7 @@ export class Model {
     const request = { key: KEY, ...check };
     return owner === undefined
       ? this.#instance.check(now, uuidOf(id), request)
-      : this.#instance.checkKnown(now, uuidOf(id), request, numberOf(owner));
+      : this.#instance.check(now, uuidOf(id), request, numberOf(owner));
   }
 
   /** What it knows of a request whose caller has chosen the id. */

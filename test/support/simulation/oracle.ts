@@ -573,7 +573,7 @@ class Comparison {
       'approvals count': this.#ids.map((id) => [id, this.#model.takenBy(id)]),
       'what is left of limits that are gone is': [],
       'approvals are held': this.#heldIds.map((id) => [id, this.#model.hitsHeld(id)]),
-      'holds lapse': this.#lapses.map((at) => holds?.heldAt(at)?.size ?? 0),
+      'holds lapse': this.#lapses.map((at) => [...(holds?.held(at) ?? [])].length),
       'requests are': this.#namedIds.map((id) => [id, this.#model.recordOf(id)]),
       'lists are': listsOf(this.#model.queue),
       'who waits': waiting.flatMap(([id, waiter]) =>
@@ -788,7 +788,7 @@ function isExcused(call: JudgedCall): boolean {
   // It keeps its distance from the last grant, which the model has forgotten.
   if (call.beginsKey && (stored.state?.served ?? 0) + LEAST_BETWEEN_SETTLES > now) return true;
   // A key that was idle may leave records of requests with ids of their callers, or not.
-  const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.named ?? 0);
+  const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.ends ?? 0);
   if (call.beginsKey && !areRemembered) return true;
   // Rules that come into force with one batch are newer than those of the next.
   if (new Set(batches.map(({ rules }) => JSON.stringify(rules))).size > 1) return true;

@@ -6,9 +6,9 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { Lease } from '../../../src/redis/waiting/leases.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
-import { WindowTiming } from '../../../src/redis/waiting/news.js';
-import { Places } from '../../../src/redis/waiting/places.js';
-import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
+import { LocalWaiters } from '../../../src/redis/waiting/local-waiters.js';
+import { QueueView } from '../../../src/redis/waiting/queue-view.js';
+import { LocalQueues } from '../../../src/redis/waiting/local-queues.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
 import { say } from '../chaos/expect-no-violations.js';
@@ -136,12 +136,12 @@ function loseWakesOfUrgent(): () => void {
         isLost = false;
       };
     }),
-    method(Places, 'get', (get) => {
-      return function (this: Places, claim) {
-        const place = get.call(this, claim);
-        const list = place?.waiter.list;
+    method(LocalWaiters, 'get', (get) => {
+      return function (this: LocalWaiters, claim) {
+        const found = get.call(this, claim);
+        const list = found?.waiter.list;
         const isUrgent = list?.kind === 'lane' && list.headStartMillis > 0;
-        return isLost && isUrgent ? undefined : place;
+        return isLost && isUrgent ? undefined : found;
       };
     }),
   ];
@@ -396,15 +396,15 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       firstSeed: 643,
       aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
       lua: 'lib/instance.is_wake_due',
-      body: 'return state.has_news or state.serves_more or (state.granted and #state.granted > 0)',
+      body: 'return state.must_wake or state.serves_more or (state.granted and #state.granted > 0)',
     },
     {
       name: 'a window leader that dies before it wakes anybody is awaited',
       firstSeed: 69,
       aim: { fates: ['kill'], shape: { isPrompt: true } },
       plant: () =>
-        method(WindowTiming, 'dueAt', (dueAt) => {
-          return function (this: WindowTiming, isLeading) {
+        method(QueueView, 'dueAt', (dueAt) => {
+          return function (this: QueueView, isLeading) {
             return isLeading ? dueAt.call(this, true) : Infinity;
           };
         }),
@@ -416,7 +416,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
         fates: ['limits'],
         shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS },
       },
-      plant: () => method(WaitingRoom, 'limitsChanged', () => () => undefined),
+      plant: () => method(LocalQueues, 'limitsChanged', () => () => undefined),
     },
   ],
   'a wait is as long as its limit': [

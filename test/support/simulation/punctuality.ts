@@ -1,6 +1,6 @@
 import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import { isSameAlgorithm } from '../../../src/limiter/limits.js';
-import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/store-observer.js';
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/losses.js';
 import { areSameFurther, haveCalendar } from './calendars.js';
 import type { SimulatedClient } from './client.js';
 import { checkPlaceIsWanted, isLeftBehind } from './kept-places.js';

@@ -15,7 +15,7 @@ import type {
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
 import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
-import { BEAT, CONTACT_GAP } from '../../../src/redis/caller-history.js';
+import { BEAT, CONTACT_GAP } from '../../../src/redis/shared/losses.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
 import { type CheckReply, denial } from '../../../src/redis/checks/check-replies.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
@@ -23,7 +23,7 @@ import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import type { AskedOfKey, ScriptedOperation } from '../../../src/redis/scripts/operations.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
+import { LocalQueues } from '../../../src/redis/waiting/local-queues.js';
 import type { WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
 import { type DeclaredLimits, keyLimits } from '../limits.js';
 import { unobserved } from '../unguarded.js';
@@ -163,7 +163,7 @@ export class SimulatedReplica {
   readonly clock: DriftingClock;
   readonly connection: Connection;
   readonly mailbox: Mailbox;
-  readonly room: WaitingRoom;
+  readonly room: LocalQueues;
   readonly history: KnownHistory;
   /** What its rules say of the key. */
   limits: DeclaredLimits;
@@ -227,7 +227,7 @@ export class SimulatedReplica {
       shardOf: () => '',
       waitingFor: (key) => this.room.known(key),
     });
-    this.room = new WaitingRoom({
+    this.room = new LocalQueues({
       replicaId: name,
       leaseMillis: shape.leaseMillis,
       limitsOf: () => keyLimits(this.limits),

@@ -1,4 +1,4 @@
-import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/store-observer.js';
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/shared/losses.js';
 import type { Random } from '../chaos/random.js';
 import type { FurtherLimit } from '../further-limits.js';
 import { windowEnd } from '../stored-state.js';

@@ -132,7 +132,7 @@ export function memoryFault({ records, ends, state }: Snapshot): Violation | und
     if (!isRemembered(record)) continue;
     const end = ends.get(id);
     if (end === undefined) return new Violation('what is remembered is forgotten some time', id);
-    if (end > (state?.named ?? 0)) {
+    if (end > (state?.ends ?? 0)) {
       return new Violation('the state says until when requests are remembered', id);
     }
   }

@@ -4,7 +4,7 @@ import { CallerPresence } from '../../../src/limiter/request.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import type { QueueNews } from '../../../src/redis/scripts/check-codec.js';
+import type { QueueState } from '../../../src/redis/scripts/check-codec.js';
 import { Lease, LeaseRenewals, leasesUnsettled } from '../../../src/redis/waiting/leases.js';
 import { Confirmations } from '../../../src/redis/waiting/confirmations.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
@@ -145,7 +145,7 @@ export class QueueHarness {
     requestId: string,
     ticket: number,
     millisToRoom = 500,
-    news: Partial<QueueNews> = {},
+    news: Partial<QueueState> = {},
   ): void {
     const { wakeNumber } = this.store;
     const at = this.clock.now();

@@ -4,7 +4,6 @@ import type {
   Confirmed,
   KeyClaims,
   LeasedPlaces,
-  ThereWhileWaiting,
 } from '../../../src/redis/scripts/several-keys.js';
 import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { RequestStatus } from '../../../src/limiter/limiter.js';
@@ -33,7 +32,6 @@ export interface RenewCall {
     places: number,
     wakeNumber: number | undefined,
   ])[];
-  readonly lookedFor: readonly ThereWhileWaiting[];
   /** @param notRenewed the names of the states whose leases are not renewed */
   answer(notRenewed?: readonly string[]): Promise<void>;
   fail(error?: Error): Promise<void>;
@@ -41,7 +39,7 @@ export interface RenewCall {
 
 const NOTHING_NEW: SettleReply = {
   millisToRoom: 1000,
-  millisToLook: undefined,
+  millisToSettle: undefined,
   wakeNumber: 0,
   waiting: 0,
   places: Infinity,
@@ -98,7 +96,6 @@ export class ScriptedStore implements WaitingStore {
     return new Promise((resolve, reject) => {
       this.renewals.push({
         leased: leased.map((each) => [each.names.state, each.places, each.wakeNumber] as const),
-        lookedFor: leased.map(({ lookFor }) => lookFor),
         answer: (notRenewed = []) => {
           resolve(leased.filter(({ names }) => notRenewed.includes(names.state)));
           return quiet();

@@ -362,11 +362,11 @@ describe('docs/redis.md', () => {
     const { state, requests, pastRequests, queue, records, lapses, ends, replicas } = names;
     const { leader, wakeChannel } = names;
     const onPage = listItems(PAGE, '## Names').map(inBackticks);
-    const [firstTurn] = pastRequests;
+    const [firstGeneration] = pastRequests;
     expect(onPage).toEqual([
       state,
       requests,
-      firstTurn,
+      firstGeneration,
       `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>]`,
       queue,
       names.headsOf('lane').replace(/lane$/, '<lane or group>'),
@@ -389,12 +389,14 @@ describe('docs/redis.md', () => {
     );
     const added = text.matchAll(/\b(?:add|replace)\(values, (?:\w+, )?\w+, '([a-z_]+)'/g);
     const ofState = [...[...calls].flatMap(([, list = '']) => quoted(list)), ...matches(added)];
-    const listed = text.matchAll(/\nlocal (?:QUEUE|HOLDS|MORE|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs);
-    const ofMore = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
-    const fieldsOfMore = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));
+    const listed = text.matchAll(
+      /\nlocal (?:QUEUE|HOLDS|EXTRA|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs,
+    );
+    const inJson = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
+    const fieldsOfExtra = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));
     const fields = listItems(PAGE, '## Fields').map(inBackticks);
-    const written = new Set([...ofState, ...ofMore, ...fieldsOfMore]);
-    expect(ofMore.length).toBeGreaterThan(20);
+    const written = new Set([...ofState, ...inJson, ...fieldsOfExtra]);
+    expect(inJson.length).toBeGreaterThan(20);
     expect([...new Set(fields)].sort()).toEqual([...written].sort());
   });
 

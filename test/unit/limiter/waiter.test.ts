@@ -8,7 +8,7 @@ import { ManualClock } from '../../support/manual-clock.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { eventLoop } from '../../../src/common/ticks.js';
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
-import { inPlace, RequestPlaces } from '../../../src/limiter/request-places.js';
+import { withinBudget, WaitingBudget } from '../../../src/limiter/waiting-budget.js';
 
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
@@ -178,15 +178,15 @@ describe('the places of requests', () => {
   const KEEPING: CheckRequest = { key: 'key', requestId: 'id', canWait: true, keepMillis: 1000 };
   const WAITING: Decision = { outcome: 'waiting', requestId: 'id', place: undefined };
 
-  let places: RequestPlaces;
+  let places: WaitingBudget;
   beforeEach(() => {
-    places = new RequestPlaces();
+    places = new WaitingBudget();
   });
 
   /** Decides a check in a place, and returns what tells that its place has ended. */
   async function decide(request: CheckRequest, decision: Decision): Promise<() => void> {
     let onPlaceEnded: (() => void) | undefined;
-    await inPlace(places.take(9, request)!, request, (asked) => {
+    await withinBudget(places.take(9, request)!, request, (asked) => {
       onPlaceEnded = asked.onPlaceEnded;
       return Promise.resolve(decision);
     });
@@ -205,7 +205,7 @@ describe('the places of requests', () => {
   });
 
   test('a check that fails gives its place back', async () => {
-    const failed = inPlace(places.take(1, KEEPING)!, KEEPING, () =>
+    const failed = withinBudget(places.take(1, KEEPING)!, KEEPING, () =>
       Promise.reject(new Error('lost')),
     );
     await expect(failed).rejects.toThrow('lost');
@@ -222,7 +222,7 @@ describe('the places of requests', () => {
 
   test('a place that has ended before the decision is given back', async () => {
     const place = places.take(1, KEEPING)!;
-    await inPlace(place, KEEPING, (asked) => {
+    await withinBudget(place, KEEPING, (asked) => {
       asked.onPlaceEnded?.();
       return Promise.resolve(WAITING);
     });
@@ -230,10 +230,10 @@ describe('the places of requests', () => {
   });
 
   test('the end of a place is told to all who count it', async () => {
-    const outer = new RequestPlaces();
+    const outer = new WaitingBudget();
     let end: (() => void) | undefined;
-    await inPlace(outer.take(1, KEEPING)!, KEEPING, (request) =>
-      inPlace(places.take(1, request)!, request, (asked) => {
+    await withinBudget(outer.take(1, KEEPING)!, KEEPING, (request) =>
+      withinBudget(places.take(1, request)!, request, (asked) => {
         end = asked.onPlaceEnded;
         return Promise.resolve(WAITING);
       }),

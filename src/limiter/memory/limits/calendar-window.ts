@@ -28,17 +28,6 @@ export class CalendarWindow extends Window {
     return this.end + IDLE_WINDOWS * this.longestMillis;
   }
 
-  override millisLeft(now: number): number {
-    if (now < this.end) return super.millisLeft(now);
-    return this.calendar.windowAt(now).end - now;
-  }
-
-  override millisAt(now: number): number {
-    if (now < this.end) return this.millis;
-    const { start, end } = this.calendar.windowAt(now);
-    return end - start;
-  }
-
   /** From the second window after the current one on, windows count as long as the first. */
   override millisToEndAfter(now: number, windows: number): number {
     if (windows === 0) return this.end - now;

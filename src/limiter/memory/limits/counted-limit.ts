@@ -82,7 +82,7 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** What the approvals take, held ones included if they count here; a whole number. */
   get used(): number {
-    return this.sum + this.takenByHeld(this.key.holds?.countedIn(this.lanes));
+    return this.sum + this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
   }
 
   /** The same, not rounded up. */
@@ -253,13 +253,14 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
    */
   abstract copy(key: WithHolds, window?: Window): CountedLimit;
 
+  /** As of now, to which it has rolled. */
   state(now: number): LimitState {
     return {
       ...this.limit,
-      windowMillis: this.window.millisAt(now),
+      windowMillis: this.millis,
       maximum: this.maximum,
-      used: this.usedAt(now),
-      millisToWindowEnd: this.window.millisLeft(now),
+      used: this.used,
+      millisToWindowEnd: this.window.end - Math.max(now, this.start),
     };
   }
 
@@ -275,9 +276,6 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** Gives back all memory. */
   abstract clear(): void;
-
-  /** What is used at a time, also if `roll` was not called for it. */
-  protected abstract usedAt(now: number): number;
 
   /** What may count at once. */
   protected get capacity(): number {
@@ -304,11 +302,6 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     return nextLapse(this.key.holds, this.countsHeld);
   }
 
-  /** What the held approvals will take that have not lapsed at a time. */
-  protected heldAt(now: number): number {
-    return this.takenByHeld(this.key.holds?.heldAt(now, this.lanes));
-  }
-
   /** Whether it has the id of an approval itself. Other ids that are held are kept with their holds, and count with them. */
   protected keepsIdOf(isHeld: boolean): boolean {
     return !isHeld || !this.countsHeld;
@@ -318,7 +311,7 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     return takenOf(this.limit, hits);
   }
 
-  protected takenByHeld(held: Held | undefined): number {
+  #takenByHeld(held: Held | undefined): number {
     if (!held || !this.countsHeld) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }

@@ -162,13 +162,6 @@ export class FixedWindow extends CountedLimit {
     return isSameCalendar(calendarOf(this.limit), calendarOf(other));
   }
 
-  protected override usedAt(now: number): number {
-    const isReported = now < this.window.reportedUntil;
-    const sum = isReported ? this.sum : this.sum - this.#surplus;
-    const used = this.heldAt(now) + (now >= this.window.end ? 0 : sum);
-    return isReported ? Math.max(this.#floor, used) : used;
-  }
-
   forgetEnded(now: number): void {
     if (now >= this.window.end) this.clear();
   }

@@ -116,12 +116,6 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
     this.#add(this.#number, sum);
   }
 
-  protected override usedAt(now: number): number {
-    const oldest = this.#oldest + Math.max(0, this.#stepsPassed(now));
-    const sums = [...this.#sums].filter(([number]) => number >= oldest).map(([, sum]) => sum);
-    return this.heldAt(now) + total(sums);
-  }
-
   forgetEnded(now: number): void {
     this.#dropEndedIds(this.#number + Math.max(0, this.#stepsPassed(now)));
   }

@@ -196,10 +196,6 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
     return hits;
   }
 
-  protected override usedAt(now: number): number {
-    return wholeOf(this.#levelAt(microsOf(now), 0));
-  }
-
   #drainsIn(micros: number): number {
     return (micros * this.#maximum) / (this.millis * 1000);
   }

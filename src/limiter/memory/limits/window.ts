@@ -69,18 +69,6 @@ export class Window {
     this.#reportedUntil = time;
   }
 
-  /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
-  millisLeft(now: number): number {
-    if (now < this.end) return this.end - Math.max(now, this.beganAt);
-    const millis = this.nextMillis(this.length);
-    return this.#startOf(now, millis) + millis - now;
-  }
-
-  /** The length of the window that holds `now`, also if `rollTo` was not called for it. */
-  millisAt(now: number): number {
-    return now < this.end ? this.length : this.nextMillis(this.length);
-  }
-
   /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
     return this.end + IDLE_WINDOWS * this.length;

@@ -1,4 +1,4 @@
-import { DEFAULT_WEIGHT, type QueueList, type QueueListState } from '../../queue-order.js';
+import { DEFAULT_WEIGHT, type QueueListState } from '../../queue-order.js';
 import type { RequestTerms } from '../../request.js';
 import { Heap } from '../heap.js';
 import {
@@ -11,10 +11,9 @@ import {
 
 /** The lists of one kind in which somebody waits, and the order of their turns. */
 export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
+  abstract readonly kind: QueueListState['kind'];
   protected readonly lists = new Map<string, List>();
   #size = 0;
-
-  constructor(readonly kind: QueueListState['kind']) {}
 
   /** How many wait in all of them. */
   get size(): number {
@@ -110,9 +109,7 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
 
 /** The list of the waiters without a lane or a group, which joined by other rules. */
 export class FifoList extends ListsOfKind {
-  constructor() {
-    super('fifo');
-  }
+  readonly kind = 'fifo';
 
   /** No lane counts for it. */
   override next(): WaitingList | undefined {
@@ -130,9 +127,7 @@ export class FifoList extends ListsOfKind {
 
 /** The lists of lanes. The one goes first whose head came earliest, less its head start. */
 export class Lanes extends ListsOfKind {
-  constructor() {
-    super('lane');
-  }
+  readonly kind = 'lane';
 
   override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
     let next: WaitingList | undefined;
@@ -173,18 +168,14 @@ function isBefore(one: Ordered | undefined, other: Ordered | undefined): boolean
 
 /** When a waiter would have come without its head start, in microseconds. */
 function orderKeyOf({ list, ticket }: Ordered): number {
-  return ticket - headStartOf(list) * 1000;
-}
-
-function headStartOf(list: QueueList | undefined): number {
-  return list?.kind === 'lane' ? list.headStartMillis : 0;
+  return list?.kind === 'lane' ? ticket - list.headStartMillis * 1000 : ticket;
 }
 
 /** The list of a group. */
 class Group extends WaitingList {
   /** The virtual time at which its head has its turn. */
   tag = 0;
-  /** In the heap. */
+  /** Among the turns. */
   index = 0;
 }
 
@@ -200,12 +191,9 @@ class Group extends WaitingList {
  * then. When no group waits, the virtual time is forgotten as well.
  */
 export class Groups extends ListsOfKind<Group> {
+  readonly kind = 'group';
   #virtualTime = 0;
-  readonly #turns = new Heap<Group>(isTurnBefore, noteIndex);
-
-  constructor() {
-    super('group');
-  }
+  readonly #turns = new Heap<Group>(isTurnBefore);
 
   /** No limit of lanes counts a group, so that the head of a group stops all of them. */
   override next(): Group | undefined {
@@ -249,19 +237,15 @@ export class Groups extends ListsOfKind<Group> {
   protected override headLeft(group: Group, gone: Queued, isApproved: boolean): void {
     if (isApproved) this.#virtualTime = group.tag;
     if (!group.head) {
-      this.#turns.removeAt(group.index);
+      this.#turns.remove(group);
       return;
     }
     const [before, now] = [shareOf(gone), shareOf(group.head)];
     if (isApproved) group.tag += now;
     // Rounding must not change it if the shares are the same.
     else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
-    this.#turns.update(group.index);
+    this.#turns.update(group);
   }
-}
-
-function noteIndex(group: Group, index: number): void {
-  group.index = index;
 }
 
 function isTurnBefore(one: Group, other: Group): boolean {

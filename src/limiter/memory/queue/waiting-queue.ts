@@ -9,6 +9,8 @@ import {
   type WaitingList,
 } from './waiting-list.js';
 
+const KINDS = { fifo: FifoList, lane: Lanes, group: Groups } as const;
+
 /** Shared by all keys without waiters, which are most. */
 const NO_KINDS: readonly ListsOfKind[] = [];
 
@@ -53,7 +55,11 @@ export class WaitingQueue {
   join(now: number, joining: LimitedRequest): void {
     this.#hasLists = joining.list !== undefined || (this.#hasLists && this.#size > 0);
     this.lastTicket = nextTicket(now, this.lastTicket);
-    this.#add({ ...joining, ticket: this.lastTicket });
+    const waiter = { ...joining, ticket: this.lastTicket };
+    const kind = this.#kindOf(waiter.list) ?? this.#begin(waiter.list);
+    this.#waiters ??= new Map();
+    this.#waiters.set(waiter.requestId, kind.add(waiter));
+    this.#size += 1;
   }
 
   /** Returns a request that waits. */
@@ -158,13 +164,6 @@ export class WaitingQueue {
     return this.#hasLists ? this.#kinds.flatMap((kind) => [...kind.all()]) : [];
   }
 
-  #add(waiter: Queued): void {
-    const kind = this.#kindOf(waiter.list) ?? this.#begin(waiter.list);
-    this.#waiters ??= new Map();
-    this.#waiters.set(waiter.requestId, kind.add(waiter));
-    this.#size += 1;
-  }
-
   #find(requestId: string): Entry | undefined {
     const entry = this.#waiters?.get(requestId);
     const isHere = entry && (!this.#isCopy || this.#listOf(entry.waiter.list)?.has(entry));
@@ -181,7 +180,7 @@ export class WaitingQueue {
   }
 
   #begin(list: QueueList | undefined): ListsOfKind {
-    const kind = listsOf(kindOf(list));
+    const kind = new KINDS[kindOf(list)]();
     this.#kinds = [...this.#kinds, kind];
     return kind;
   }
@@ -233,15 +232,4 @@ export class WaitingQueue {
 
 function kindOf(list: QueueList | undefined): QueueListState['kind'] {
   return list?.kind ?? 'fifo';
-}
-
-function listsOf(kind: QueueListState['kind']): ListsOfKind {
-  switch (kind) {
-    case 'fifo':
-      return new FifoList();
-    case 'lane':
-      return new Lanes();
-    case 'group':
-      return new Groups();
-  }
 }

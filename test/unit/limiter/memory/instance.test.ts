@@ -6,11 +6,10 @@ import type { KeyLimits } from '../../../../src/limiter/limiter.js';
 import { DEFAULT_ALGORITHM } from '../../../../src/limiter/kinds/kinds.js';
 import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
-import type { InstanceDecision } from '../../../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
-import { Moments } from '../../../../src/limiter/memory/heap.js';
+import { Heap, type HeapItem } from '../../../../src/limiter/memory/heap.js';
 import { Window } from '../../../../src/limiter/memory/limits/window.js';
 
 describe('an instance', () => {
@@ -37,9 +36,9 @@ describe('an instance', () => {
     maxRequestsInQueue?: number;
   }
 
-  const check = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
+  const check = (now: number, name: string, overrides: Overrides = {}): string =>
     state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
-  const checkOrWait = (now: number, name: string): InstanceDecision =>
+  const checkOrWait = (now: number, name: string): string =>
     state.check(now, idOf(name), { key: 'k', canWait: true });
 
   test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
@@ -120,54 +119,33 @@ test('a correction for which there is too little memory changes no limit', () =>
 
 const times = fc.array(fc.integer({ min: 0, max: 50 }), { maxLength: 60 });
 
-function momentsAt(list: readonly number[]): Moments<{ at: number }> {
-  const moments = new Moments(new Map(list.map((at, i) => [`${i}`, { at }])), ({ at }) => at);
-  for (const [i, at] of list.entries()) moments.add({ id: `${i}`, at });
-  return moments;
+interface Moment extends HeapItem {
+  at: number;
 }
 
-test('moments come first to last, whatever their order was', () => {
+test('the items of a heap come first to last, whichever have changed or left', () => {
   fc.assert(
-    fc.property(times, (list) => {
-      const moments = momentsAt(list);
+    fc.property(times, times, (list, changes) => {
+      const heap = new Heap<Moment>((one, other) => one.at < other.at);
+      const moments = list.map((at) => ({ at, index: 0 }));
+      for (const moment of moments) heap.add(moment);
+      for (const at of changes) {
+        const moment = heap.all[at];
+        if (!moment) continue;
+        moment.at = 50 - at;
+        heap.update(moment);
+      }
+      const gone = heap.all.at(-1);
+      if (gone) heap.remove(gone);
       const found: number[] = [];
-      for (let next = moments.takeUntil(Infinity); next; next = moments.takeUntil(Infinity))
+      for (let next = heap.first; next; next = heap.first) {
         found.push(next.at);
-      expect(found).toEqual([...list].sort((a, b) => a - b));
-      expect(moments.size).toBe(0);
+        heap.remove(next);
+      }
+      const left = moments.filter((moment) => moment !== gone).map(({ at }) => at);
+      expect(found).toEqual(left.sort((a, b) => a - b));
     }),
   );
-});
-
-test('a visit finds all moments up to a time, once', () => {
-  fc.assert(
-    fc.property(times, fc.integer({ min: 0, max: 50 }), (list, time) => {
-      const visited: string[] = [];
-      momentsAt(list).visitUntil(time, (id) => visited.push(id));
-      const expected = [...list.keys()].filter((i) => list[i]! <= time).map(String);
-      expect(visited.sort()).toEqual(expected.sort());
-    }),
-  );
-});
-
-test('a visit of three moments among thousands looks at few others', () => {
-  const items = new Map(Array.from({ length: 10_000 }, (_, i) => [`${i}`, (i * 7919) % 10_000]));
-  const moments = new Moments(items, (at) => at);
-  let looks = 0;
-  for (const [id, moment] of items) {
-    moments.add({
-      id,
-      get at() {
-        looks += 1;
-        return moment;
-      },
-    });
-  }
-  looks = 0;
-  let visits = 0;
-  moments.visitUntil(2, () => (visits += 1));
-  expect(visits).toBe(3);
-  expect(looks).toBeLessThanOrEqual(3 * 3);
 });
 
 test('stays anchored to its first start, whenever it is rolled', () => {

@@ -5,7 +5,6 @@ import { ALGORITHM_NAMES } from '../../../../src/limiter/kinds/kinds.js';
 import { MOST_TIMES_MAXIMUM } from '../../../../src/limiter/memory/approvals.js';
 import { IDLE_WINDOWS } from '../../../../src/limiter/memory/limits/window.js';
 import { LABELS } from '../../../../src/limiter/request.js';
-import { CONTACT_GAP } from '../../../../src/redis/caller-history.js';
 import { AMEND_REPLY } from '../../../../src/redis/scripts/operations.js';
 import { HEAD, VERDICT } from '../../../../src/redis/scripts/check-codec.js';
 import { keysToInspect } from '../../../../src/redis/scripts/looks-codec.js';
@@ -19,11 +18,8 @@ import {
 } from '../../../../src/redis/scripts/shared-arguments.js';
 import { backoffMillis } from '../../../../src/redis/shared/store-observer.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
-import {
-  LEASES_UNSETTLED,
-  leasesUnsettled,
-  RENEWAL,
-} from '../../../../src/redis/waiting/leases.js';
+import { CONTACT_GAP, LEASES_UNSETTLED, RENEWAL } from '../../../../src/redis/shared/losses.js';
+import { leasesUnsettled } from '../../../../src/redis/waiting/leases.js';
 import { MAX_IDS_PER_CALL } from '../../../../src/redis/waiting/withdrawals.js';
 import { keyLimits } from '../../../support/limits.js';
 import { luaConstant, luaNumber } from '../../../support/lua-constants.js';
@@ -170,7 +166,7 @@ describe('the files of lua', () => {
 
 describe('constants of lua and of the source', () => {
   const names = new KeyNaming('p:').namesOf('key');
-  const leased = { names, places: 1, wakeNumber: 1, lookFor: 'queue' } as const;
+  const leased = { names, places: 1, wakeNumber: 1 } as const;
   const limits = keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 });
   const shared = sharedArguments({ ...SCRIPT_CALLER, limitsOf: () => limits }, names, limits, 0);
 

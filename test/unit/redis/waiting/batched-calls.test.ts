@@ -10,7 +10,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 interface Item {
   readonly name: string;
   readonly slot: number;
-  readonly weight: number;
+  readonly size: number;
 }
 
 /** A call that the test ends. */
@@ -62,7 +62,7 @@ function batched(parts: Partial<BatchedCallsParts<Item>> = {}): BatchedCalls<Ite
   return all;
 }
 
-const item = (name: string, slot = 0, weight = 1): Item => ({ name, slot, weight });
+const item = (name: string, slot = 0, size = 1): Item => ({ name, slot, size });
 const items = (count: number): Item[] => Array.from({ length: count }, (_, i) => item(`i${i}`));
 const sent = (): (readonly string[])[] => calls.map(({ names }) => names);
 
@@ -99,7 +99,7 @@ test('a call takes no more than its bound, and the next ones take what came firs
 });
 
 test('heavy items fill a call sooner', () => {
-  batched({ weightOf: ({ weight }) => weight }).add([
+  batched({ sizeOf: ({ size }) => size }).add([
     ...[item('a', 0, 4), item('b', 0, 6)],
     ...[item('c', 0, 1), item('d', 0, 9)],
   ]);

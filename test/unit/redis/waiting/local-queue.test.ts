@@ -8,7 +8,7 @@ import {
 } from '../../../support/waiting/queue-harness.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
 import type { Wake } from '../../../../src/redis/waiting/wake-channel.js';
-import { WAKE_GRACE_MILLIS } from '../../../../src/redis/waiting/wake-numbers.js';
+import { WAKE_GRACE_MILLIS } from '../../../../src/redis/shared/losses.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
 describe('a queue of a replica', () => {
@@ -262,13 +262,6 @@ describe('a queue of a replica', () => {
       expect([h.store.renewals.length, h.store.calls.length, h.mutex.attempts]).toEqual([11, 1, 1]);
     });
 
-    test('has the parts of its queue looked for in turn', async () => {
-      for (let i = 0; i < 7; i += 1) await renew();
-      expect(h.store.renewals.map(({ lookedFor }) => lookedFor)).toEqual(
-        ['queue', 'records', 'queue', 'records', 'queue', 'records', 'queue'].map((part) => [part]),
-      );
-    });
-
     test('settles if its lease is not renewed, and asks about all waiters if a wake was lost', async () => {
       h.loseWake();
       await renew([h.names.state]);
@@ -316,7 +309,7 @@ describe('a queue of a replica', () => {
   test('a queue settles when Redis says so because of a recovery hold, and then when there is room', async () => {
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS);
-    await h.store.last.answer({ waiting: 1, millisToRoom: 500, millisToLook: 300 });
+    await h.store.last.answer({ waiting: 1, millisToRoom: 500, millisToSettle: 300 });
     const calls = h.store.calls.length;
     await h.advance(299);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);

@@ -2,7 +2,7 @@ import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
 import { Lease, type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/leases.js';
-import { Places } from '../../../../src/redis/waiting/places.js';
+import { LocalWaiters } from '../../../../src/redis/waiting/local-waiters.js';
 import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
@@ -23,7 +23,7 @@ describe('settle calls', () => {
   let store: ScriptedStore;
   let clock: ManualClock;
   let log: RecordedLog;
-  let places: Places;
+  let waiters: LocalWaiters;
   let withdrawn: (readonly string[])[];
   let lease: Lease;
   let calls: SettleCalls;
@@ -31,10 +31,10 @@ describe('settle calls', () => {
     store = new ScriptedStore();
     clock = new ManualClock(0);
     log = recordLog('debug');
-    places = new Places();
+    waiters = new LocalWaiters();
     withdrawn = [];
     lease = new Lease(LEASE, LOOK_AGAIN);
-    calls = new SettleCalls(places, {
+    calls = new SettleCalls(waiters, {
       names: new KeyNaming('').namesOf('k'),
       store,
       clock,
@@ -44,8 +44,8 @@ describe('settle calls', () => {
     });
     lease.settled(0);
     for (const ticket of [3, 1, 2]) {
-      places.ask(new Waiter(`w${ticket}`), 0);
-      places.giveTicket(`w${ticket}`, ticket);
+      waiters.ask(new Waiter(`w${ticket}`), 0);
+      waiters.giveTicket(`w${ticket}`, ticket);
     }
   });
 
@@ -67,10 +67,10 @@ describe('settle calls', () => {
 
   test('calls ask about doubted waiters in the order of their tickets, 500 at a time', async () => {
     for (let ticket = 1001; ticket <= 1600; ticket += 1) {
-      places.ask(new Waiter(`w${ticket}`), 0);
-      places.giveTicket(`w${ticket}`, ticket);
+      waiters.ask(new Waiter(`w${ticket}`), 0);
+      waiters.giveTicket(`w${ticket}`, ticket);
     }
-    places.doubtAll();
+    waiters.doubtAll();
     await settle();
     await settle();
     await settle();
@@ -82,7 +82,7 @@ describe('settle calls', () => {
 
   describe('a call that fails', () => {
     test('leaves all waiters doubted, also the waiters that it asked about', async () => {
-      places.doubt('w1');
+      waiters.doubt('w1');
       const failed = calls.settle(KNOWN);
       await store.last.fail();
       expect(await failed).toBeUndefined();
@@ -129,7 +129,7 @@ describe('settle calls', () => {
       await clock.advance(LEASE);
       await settle();
       expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
-      expect(places.hasDoubted).toBe(false);
+      expect(waiters.hasDoubted).toBe(false);
     });
 
     test('that may have lapsed while a call was on its way leaves all waiters doubted', async () => {
@@ -139,7 +139,7 @@ describe('settle calls', () => {
       await store.last.answer();
       await reply;
       expect(store.last.ids).toEqual([]);
-      expect(places.hasDoubted).toBe(true);
+      expect(waiters.hasDoubted).toBe(true);
     });
   });
 
@@ -185,7 +185,11 @@ describe('the line of settle calls', () => {
     refusals = 0;
     #end: (() => void) | undefined;
 
-    constructor(readonly name: string) {}
+    readonly names: { readonly state: string };
+
+    constructor(state: string) {
+      this.names = { state };
+    }
 
     settle(): Promise<void> {
       this.calls += 1;
@@ -336,7 +340,6 @@ describe('renewals of leases', () => {
     readonly places = 1;
     readonly keepsAny = false;
     readonly wakeNumber = 1;
-    readonly lookFor = 'queue';
     renewalDueAt = clock.now() + DUE_AFTER;
     doubts = 0;
 

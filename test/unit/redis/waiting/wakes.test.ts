@@ -127,20 +127,20 @@ describe('the numbers of wakes', () => {
 
   test('wakes in their order, and replies between them, are news', () => {
     expect([replied(0), numbers.woken(1), numbers.woken(2), replied(2)]).toEqual(
-      Array(4).fill('news'),
+      Array(4).fill('new'),
     );
     expect(clock.isAwaited).toBe(false);
   });
 
   test('a wake that leaves some out shows that these were missed, and is the known one from then on', () => {
     replied(3);
-    expect([numbers.woken(5), numbers.woken(6), replied(6)]).toEqual(['missed', 'news', 'news']);
+    expect([numbers.woken(5), numbers.woken(6), replied(6)]).toEqual(['missed', 'new', 'new']);
   });
 
   describe('a reply that tells of a wake that has not come', () => {
     beforeEach(() => {
       replied(3);
-      expect(replied(5)).toBe('news');
+      expect(replied(5)).toBe('new');
       expect([numbers.isAwaiting, numbers.known]).toEqual([true, 3]);
     });
 
@@ -149,14 +149,14 @@ describe('the numbers of wakes', () => {
       expect([missed, numbers.known]).toEqual([0, 3]);
       await clock.advance(1);
       expect([missed, numbers.known, numbers.isAwaiting]).toEqual([1, 5, false]);
-      expect(numbers.woken(6)).toBe('news');
+      expect(numbers.woken(6)).toBe('new');
     });
 
     test('shows nothing if it comes in time, and is newer than it', async () => {
       await clock.advance(GRACE - 1);
       expect([numbers.woken(4), numbers.woken(5)]).toEqual(['late', 'late']);
       expect([numbers.isAwaiting, clock.isAwaited]).toEqual([false, false]);
-      expect(numbers.woken(6)).toBe('news');
+      expect(numbers.woken(6)).toBe('new');
     });
 
     test.each<[what: string, end: () => void]>([
@@ -177,7 +177,7 @@ describe('the numbers of wakes', () => {
     });
 
     test('of a wake shows that Redis has lost the key', () => {
-      expect([numbers.woken(1), numbers.woken(2)]).toEqual(['missed', 'news']);
+      expect([numbers.woken(1), numbers.woken(2)]).toEqual(['missed', 'new']);
     });
 
     test('of a reply that the last wake may have overtaken shows nothing', () => {

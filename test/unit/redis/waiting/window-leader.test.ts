@@ -1,9 +1,10 @@
+import type { Heard } from '../../../../src/redis/waiting/wake-numbers.js';
 import { WindowLeader } from '../../../../src/redis/waiting/window-leader.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
-import { WindowTiming } from '../../../../src/redis/waiting/news.js';
+import { QueueView } from '../../../../src/redis/waiting/queue-view.js';
 import { ModeTimer } from '../../../../src/redis/waiting/queue-mode.js';
 
 describe('a leader', () => {
@@ -138,24 +139,33 @@ describe('the time of room', () => {
   /** How far Redis's clock is ahead of this one. */
   const AHEAD = 1_000_000;
 
-  let timing: WindowTiming;
+  const viewWith = (delayMillis: (storeRoomAt: number) => number): QueueView =>
+    new QueueView({ windowMillis: () => WINDOW, graceMillis: GRACE, delayMillis });
+
+  function learn(
+    view: QueueView,
+    now: number,
+    at: number,
+    millisToRoom?: number,
+    heard: Heard = 'new',
+  ): void {
+    view.learn(now, heard, { at, millisToRoom, waiting: 1, limits: '' }, false);
+  }
+
+  let timing: QueueView;
   beforeEach(() => {
-    timing = new WindowTiming(
-      () => WINDOW,
-      GRACE,
-      () => 0,
-    );
+    timing = viewWith(() => 0);
   });
 
   test('the leader is due when there is room, others a grace later', () => {
-    timing.learn(100, AHEAD + 100, 400);
+    learn(timing, 100, AHEAD + 100, 400);
     expect(timing.dueAt(true)).toBe(500);
     expect(timing.dueAt(false)).toBe(560);
   });
 
   describe('with room expected at 500 ms, the timing handles', () => {
     beforeEach(() => {
-      timing.learn(100, AHEAD + 100, 400);
+      learn(timing, 100, AHEAD + 100, 400);
     });
 
     test.each<[what: string, now: number, at: number, millisToRoom: number, roomAt: number]>([
@@ -170,7 +180,7 @@ describe('the time of room', () => {
       ['the end of the next window once the time has come', 501, 500, 1000, 1501],
       ['an earlier time of a clock that has gone back', 110, -290, 690, 800],
     ])('%s', (_what, now, at, millisToRoom, roomAt) => {
-      timing.learn(now, AHEAD + at, millisToRoom);
+      learn(timing, now, AHEAD + at, millisToRoom);
       expect(timing.roomAt).toBe(roomAt);
     });
 
@@ -179,42 +189,38 @@ describe('the time of room', () => {
       ['later room, which may be older news', 110, 1000, 500],
       ['later room once the time has come', 500, 1000, 1500],
     ])('a message that may be older, with %s', (_what, now, millisToRoom, roomAt) => {
-      timing.learnLate(now, millisToRoom);
+      learn(timing, now, AHEAD + now, millisToRoom, 'late');
       expect(timing.roomAt).toBe(roomAt);
     });
 
     test('a moment again after a message whose moment is unknown', () => {
-      timing.learnLate(110, 250);
-      timing.learn(120, AHEAD + 119, 381);
+      learn(timing, 110, AHEAD + 110, 250, 'late');
+      learn(timing, 120, AHEAD + 119, 381);
       expect(timing.roomAt).toBe(501);
     });
   });
 
   test('the remembered time counts down, in whole milliseconds', () => {
-    timing.learn(100, AHEAD + 100, 400.4);
+    learn(timing, 100, AHEAD + 100, 400.4);
     expect([100, 300.7, 500, 600].map((now) => timing.millisToRoom(now))).toEqual([
       400, 200, 0, -100,
     ]);
   });
 
   test('an unknown window is looked for after the length of one window', () => {
-    timing.learn(100, AHEAD + 100, 400);
-    timing.forget(700);
+    learn(timing, 100, AHEAD + 100, 400);
+    learn(timing, 700, AHEAD + 700);
     expect(timing.dueAt(true)).toBe(1700);
-    timing.learn(710, AHEAD + 710, 5);
+    learn(timing, 710, AHEAD + 710, 5);
     expect(timing.dueAt(true)).toBe(715);
   });
 
   test('a settle is due later by a delay, which depends on the time of room by the clock of Redis', () => {
     const end = AHEAD + 500;
-    const delayed = new WindowTiming(
-      () => WINDOW,
-      GRACE,
-      (storeRoomAt) => (storeRoomAt === end ? 300 : 0),
-    );
-    delayed.learn(100, AHEAD + 100, 400);
+    const delayed = viewWith((storeRoomAt) => (storeRoomAt === end ? 300 : 0));
+    learn(delayed, 100, AHEAD + 100, 400);
     expect([delayed.roomAt, delayed.dueAt(true), delayed.dueAt(false)]).toEqual([500, 800, 860]);
-    delayed.learn(110, AHEAD + 110, 200);
+    learn(delayed, 110, AHEAD + 110, 200);
     expect(delayed.dueAt(true)).toBe(310);
   });
 });

@@ -1,7 +1,7 @@
 import { type CheckRequest, type Decision } from './limiter.js';
 
 /** A place in which one request waits. */
-export interface TakenPlace {
+export interface BudgetShare {
   /** The check no longer uses it. Later calls have no effect. */
   giveBack(): void;
 }
@@ -10,7 +10,7 @@ export interface TakenPlace {
  * Counts the places in which requests wait. The checks with one request id share a place, so that a check that takes a
  * place over needs no further one.
  */
-export class RequestPlaces {
+export class WaitingBudget {
   #taken = 0;
   /** How many checks use the place of a request whose caller has chosen its id. */
   readonly #checks = new Map<string, number>();
@@ -23,7 +23,7 @@ export class RequestPlaces {
    * @param most how many places there are
    * @returns undefined if none is left
    */
-  take(most: number, request: Pick<CheckRequest, 'key' | 'requestId'>): TakenPlace | undefined {
+  take(most: number, request: Pick<CheckRequest, 'key' | 'requestId'>): BudgetShare | undefined {
     const name = nameOf(request);
     const sharing = name === undefined ? 0 : (this.#checks.get(name) ?? 0);
     if (sharing === 0 && this.#taken >= most) return undefined;
@@ -48,8 +48,8 @@ export class RequestPlaces {
 }
 
 /** Runs a check in a place, which it gives back at its end, or with `keepMillis` when its request no longer waits. */
-export async function inPlace(
-  place: TakenPlace,
+export async function withinBudget(
+  place: BudgetShare,
   request: CheckRequest,
   check: (request: CheckRequest) => Promise<Decision>,
 ): Promise<Decision> {
@@ -65,7 +65,7 @@ export async function inPlace(
   }
 }
 
-function keeping(request: CheckRequest, place: TakenPlace): CheckRequest {
+function keeping(request: CheckRequest, place: BudgetShare): CheckRequest {
   const onPlaceEnded = (): void => {
     place.giveBack();
     request.onPlaceEnded?.();

@@ -7,18 +7,18 @@ local queue = require 'queue/queue'
 local requests = require 'lib/requests'
 local verdicts = require 'lib/verdicts'
 
-local known_requests = {}
+local named_requests = {}
 
 -- Ends the wait of a check that another has taken over, or that a release has withdrawn: a wake tells its replica.
-function known_requests.end_wait(state, request, why)
+function named_requests.end_wait(state, request, why)
   state.ended = state.ended or {}
   state.ended[#state.ended + 1] = requests.claim(request.requestId, request.owner) .. '!' .. why
 end
 
-function known_requests.withdraw(keys, state, call, request, why)
+function named_requests.withdraw(keys, state, call, request, why)
   queue.withdraw(keys, state, call, { request })
   past_requests.remember(keys, state, call, { request.requestId })
-  known_requests.end_wait(state, request, why)
+  named_requests.end_wait(state, request, why)
 end
 
 -- Whether the longest wait of a request is over. While its place is kept, that begins with its ticket.
@@ -31,12 +31,12 @@ local function take_place(keys, state, call, check, request)
   -- The same owner: the call is sent again.
   if request.owner ~= check.owner then
     if not check.canWait or check.maxWaitMillis == 0 or has_waited_too_long(call, check, request) then
-      known_requests.withdraw(keys, state, call, request, 'taken_over')
+      named_requests.withdraw(keys, state, call, request, 'taken_over')
       return verdicts.WAIT_EXPIRED
     elseif check.noPlace then
       return verdicts.NO_PLACE
     end
-    known_requests.end_wait(state, request, 'taken_over')
+    named_requests.end_wait(state, request, 'taken_over')
     queue.take_over(keys, state, call, request, check)
   end
   check.place = request
@@ -45,7 +45,7 @@ end
 
 local function claim(keys, state, call, check, request)
   if request.owner ~= check.owner then
-    known_requests.end_wait(state, request, 'taken_over')
+    named_requests.end_wait(state, request, 'taken_over')
   end
   holds.claim(keys, state, call, request, check.owner)
   return verdicts.APPROVED
@@ -100,7 +100,7 @@ end
 
 -- The verdict on a check, or the ticket of its place; nil if its request is new. `check`: requestId, hits, holdMillis, labels,
 -- keepMillis, owner, maxWaitMillis, canWait and noPlace. It gets `place`, the request whose place it has.
-function known_requests.answer(keys, state, call, check)
+function named_requests.answer(keys, state, call, check)
   local request = find(keys, state, call, check.requestId) or find_without_record(keys, check)
   if not request then
     return nil
@@ -124,4 +124,4 @@ function known_requests.answer(keys, state, call, check)
   return tell_again(keys, state, call, check, request)
 end
 
-return known_requests
+return named_requests

@@ -16,12 +16,12 @@ import { LocalQueue } from './local-queue.js';
 import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
 import type { WaitingStore } from '../scripts/scripts.js';
-import { WAKE_GRACE_MILLIS } from './wake-numbers.js';
+import { WAKE_GRACE_MILLIS } from '../shared/losses.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-export interface WaitingRoomParts
+export interface LocalQueuesParts
   extends CallsParts, Pick<CallerSettings, 'replicaId' | 'leaseMillis' | 'limitsOf'> {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
@@ -41,7 +41,7 @@ export interface WaitingRoomParts
 }
 
 /** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
-export class WaitingRoom {
+export class LocalQueues {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #wakes: WakeChannel;
   readonly #renewals: LeaseRenewals;
@@ -58,7 +58,7 @@ export class WaitingRoom {
   #isClosing = false;
   #onLastQueueOver: (() => void) | undefined;
 
-  constructor(private readonly parts: WaitingRoomParts) {
+  constructor(private readonly parts: LocalQueuesParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.replicaId, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
     this.#line = settleLine(parts);
@@ -151,7 +151,7 @@ export class WaitingRoom {
   /** The store is up again. Messages were lost meanwhile, and the store may have lost the queues. */
   onStoreAvailable(): void {
     for (const queue of this.#queues.values()) {
-      if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
+      if (this.parts.isAvailable(queue.names.state)) queue.onStoreAvailable();
     }
     this.#line.retry();
     this.#withdrawals.onStoreAvailable();
@@ -188,10 +188,10 @@ export class WaitingRoom {
 
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { claimOrId: claim } = waiter;
-    const { verdict, millisToRoom, queueNews, place } = reply;
-    if (verdict > VERDICT.approved && queueNews) {
+    const { verdict, millisToRoom, queueState, place } = reply;
+    if (verdict > VERDICT.approved && queueState) {
       if (place) waiter.list = place.list;
-      queue.ticketed(claim, verdict, millisToRoom, queueNews);
+      queue.ticketed(claim, verdict, millisToRoom, queueState);
       return;
     }
     if (verdict === VERDICT.approved && waiter.isKept) {
@@ -238,15 +238,11 @@ export class WaitingRoom {
           logger: parts.logger,
         });
       },
-      withdraw: (claims, holdMillis) => {
-        this.#withdrawals.add(key, claims, holdMillis);
-      },
+      withdraw: (claims, holdMillis) => this.#withdrawals.add(key, claims, holdMillis),
       onSizeChange: (by) => {
         this.#waiting += by;
       },
-      onOver: (ended) => {
-        this.#over(key, ended);
-      },
+      onOver: (ended) => this.#over(key, ended),
     });
     this.#queues.set(key, queue);
     return queue;

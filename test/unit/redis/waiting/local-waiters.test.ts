@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { Waiter } from '../../../../src/limiter/waiter.js';
-import { Places, TicketOrder } from '../../../../src/redis/waiting/places.js';
+import { LocalWaiters, TicketOrder } from '../../../../src/redis/waiting/local-waiters.js';
 import { systemClock } from '../../../../src/common/clock.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import type { RequestStatus } from '../../../../src/limiter/limiter.js';
@@ -9,59 +9,59 @@ import { StatusCalls } from '../../../../src/redis/waiting/status-calls.js';
 import { KeyNaming, type KeyNames } from '../../../../src/redis/shared/key-names.js';
 import { claimIn } from '../../../support/waiting/scripted-store.js';
 
-describe('places', () => {
-  let places: Places;
+describe('waiters of a replica', () => {
+  let waiters: LocalWaiters;
   beforeEach(() => {
-    places = new Places();
+    waiters = new LocalWaiters();
   });
 
   function ask(...requestIds: string[]): void {
-    for (const requestId of requestIds) places.ask(new Waiter(requestId), 5);
+    for (const requestId of requestIds) waiters.ask(new Waiter(requestId), 5);
   }
 
-  /** Places that have a ticket, given out in this order. */
+  /** Those that have a ticket, given out in this order. */
   function waiting(tickets: Readonly<Record<string, number>>): void {
     for (const [requestId, ticket] of Object.entries(tickets)) {
       ask(requestId);
-      places.giveTicket(requestId, ticket);
+      waiters.giveTicket(requestId, ticket);
     }
   }
 
-  const takeIds = (most = 100): string[] => places.takeDoubted(most).map(claimIn);
+  const takeIds = (most = 100): string[] => waiters.takeDoubted(most).map(claimIn);
 
   describe('doubts', () => {
-    test('about one place are only about it, however often', () => {
+    test('about one waiter are only about it, however often', () => {
       waiting({ a: 10, b: 20, c: 30 });
-      places.doubt('b');
-      places.doubt('b');
+      waiters.doubt('b');
+      waiters.doubt('b');
       expect(takeIds(1)).toEqual(['b']);
-      expect(places.hasDoubted).toBe(false);
+      expect(waiters.hasDoubted).toBe(false);
     });
 
-    test('end with their places', () => {
+    test('end with their waits', () => {
       waiting({ a: 10, b: 20 });
-      places.doubtAll();
-      places.remove('a');
-      expect(places.hasDoubted).toBe(true);
-      places.remove('b');
-      expect(places.hasDoubted).toBe(false);
+      waiters.doubtAll();
+      waiters.remove('a');
+      expect(waiters.hasDoubted).toBe(true);
+      waiters.remove('b');
+      expect(waiters.hasDoubted).toBe(false);
     });
 
-    test('are about no place whose approval came before its ticket', () => {
+    test('are about no waiter whose approval came before its ticket', () => {
       ask('a');
-      places.grant('a');
-      expect(places.size).toBe(1);
-      places.giveTicket('a', 10);
-      places.doubtAll();
-      expect(places.hasDoubted).toBe(false);
+      waiters.grant('a');
+      expect(waiters.size).toBe(1);
+      waiters.giveTicket('a', 10);
+      waiters.doubtAll();
+      expect(waiters.hasDoubted).toBe(false);
     });
 
-    test('hold for a place that gets its ticket later', () => {
+    test('hold for a waiter that gets its ticket later', () => {
       ask('a');
-      places.doubtAll();
-      expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
-      places.giveTicket('a', 10);
-      expect([places.hasDoubted, takeIds()]).toEqual([true, ['a']]);
+      waiters.doubtAll();
+      expect([waiters.hasDoubted, takeIds()]).toEqual([false, []]);
+      waiters.giveTicket('a', 10);
+      expect([waiters.hasDoubted, takeIds()]).toEqual([true, ['a']]);
     });
   });
 });

@@ -2,7 +2,7 @@ import { CallerPresence, nextClaimNumber } from '../../../../src/limiter/request
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, RequestTrace } from '../../../../src/limiter/limiter.js';
 import { KeyNaming } from '../../../../src/redis/shared/key-names.js';
-import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
+import { LocalQueues } from '../../../../src/redis/waiting/local-queues.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
@@ -35,7 +35,7 @@ let messages: ScriptedMessages;
 let mutexes: [name: string, candidate: string, mutex: ScriptedMutex][];
 let unavailable: Set<string>;
 let clock: ManualClock;
-let room: WaitingRoom;
+let room: LocalQueues;
 beforeEach(() => {
   sent = [];
   store = new ScriptedStore();
@@ -46,8 +46,8 @@ beforeEach(() => {
   room = openRoom(3);
 });
 
-function openRoom(maxWaiters: number): WaitingRoom {
-  return new WaitingRoom({
+function openRoom(maxWaiters: number): LocalQueues {
+  return new LocalQueues({
     replicaId: 'replica',
     leaseMillis: 30_000,
     limitsOf: () => keyLimits({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
@@ -59,7 +59,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
           requestId,
           answer: (verdict) => {
             // All checks of a call have these news if one of them has a ticket.
-            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueNews: QUEUE_NEWS });
+            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000, queueState: QUEUE_NEWS });
             return quiet();
           },
           fail: (error) => {

@@ -108,7 +108,7 @@ test('a request is forgotten on time also without a sweep', () => {
   const instance = new Instance('k', 0, policy, UNBOUNDED, budget, () => undefined);
   const id = randomUUID();
   const decide = (now: number, hits: number): string =>
-    instance.checkKnown(now, id, { key: 'k', canWait: false, hits }, now);
+    instance.check(now, id, { key: 'k', canWait: false, hits }, now);
   expect(decide(500, 1)).toBe('approved');
   expect(decide(500 + 3 * WINDOW - 1, 2)).toBe('other_hits');
   expect(decide(500 + 3 * WINDOW, 2)).toBe('approved');
@@ -130,14 +130,14 @@ test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with se
     const step = random.whole(0, 9);
     if (step < 6) {
       const request = { key: 'k', canWait, holdMillis };
-      if (instance.checkKnown(now, id, request, number) === 'waiting') waiting.set(id, number);
+      if (instance.check(now, id, request, number) === 'waiting') waiting.set(id, number);
     } else if (step < 8)
       instance.release(now, id, random.chance(0.3), random.pick([undefined, number]));
     else if (step < 9) instance.withdraw(now, id, waiting.get(id));
     else instance.amend(now, id, { holdMillis: 700 });
   }
   for (; instance.waiting > 0; now += WINDOW) instance.settle(now);
-  instance.checkKnown(now, randomUUID(), { key: 'k', canWait: false }, 2000);
+  instance.check(now, randomUUID(), { key: 'k', canWait: false }, 2000);
   expect(instance.remembersRequests).toBe(true);
   // Longer than any hold, and three windows after it.
   instance.settle(now + 1500);

@@ -11,7 +11,7 @@ import {
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
 import type { MemoryBudget } from './memory-budget.js';
-import { Moments } from './heap.js';
+import { Heap, type HeapItem } from './heap.js';
 import { arrivalOf } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
 
@@ -35,13 +35,14 @@ export interface RequestRecord {
   readonly state: RequestState;
 }
 
-interface Remembered extends RequestRecord {
+interface Remembered extends RequestRecord, HeapItem {
+  readonly id: string;
   owner: number;
   state: RequestState;
   /** When it changed last; in the future for an approval whose hold lapses then. */
   changedAt: number;
-  /** When it is looked at, to be forgotten. Undefined while it waits. */
-  lookAt: number | undefined;
+  /** When it may be forgotten, or later. Infinite while it waits. */
+  dueAt: number;
 }
 
 /**
@@ -51,10 +52,10 @@ interface Remembered extends RequestRecord {
  * A request is forgotten three windows after its last change, but never while it waits or its approval counts. An unclaimed one
  * is forgotten when its hold lapses. Times are milliseconds of a clock.
  */
-export class KnownRequests {
+export class NamedRequests {
   readonly #records = new Map<string, Remembered>();
-  /** Has a moment for each record that does not wait. */
-  readonly #order = new Moments(this.#records, lookOf);
+  /** Those that do not wait. */
+  readonly #order = new Heap<Remembered>((one, other) => one.dueAt < other.dueAt);
 
   /**
    * @param approvals those of the key
@@ -108,7 +109,7 @@ export class KnownRequests {
   /** The record of a request as `forget` would leave it. @param counts whether the request is approved and counts */
   recordAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
     const record = this.#records.get(id);
-    const isOver = record?.lookAt !== undefined && !counts && this.#endOf(record) <= now;
+    const isOver = record && record.dueAt < Infinity && !counts && this.#endOf(record) <= now;
     return isOver ? undefined : record;
   }
 
@@ -126,9 +127,8 @@ export class KnownRequests {
    */
   add(id: string, request: RequestTerms, owner: number): boolean {
     if (!this.budget.take(BYTES_PER_RECORD)) return false;
-    const changedAt = -Infinity;
-    const lookAt = undefined;
-    this.#records.set(id, { request, owner, state: 'new', changedAt, lookAt });
+    const undue = { changedAt: -Infinity, dueAt: Infinity, index: 0 };
+    this.#records.set(id, { id, request, owner, state: 'new', ...undue });
     return true;
   }
 
@@ -154,7 +154,7 @@ export class KnownRequests {
       throw new Error(`a request that was ${record.state} is ${state}`);
     }
     record.state = state;
-    if (state !== 'waiting') this.#noteChange(now, id, record);
+    if (state !== 'waiting') this.#noteChange(now, record);
   }
 
   /**
@@ -196,24 +196,26 @@ export class KnownRequests {
   /** The hold of an approval may lapse at another time than before. Does nothing for an id without a record. */
   noteRenewal(now: number, id: string): void {
     const record = this.#records.get(id);
-    if (record && hasApproval(record)) this.#noteChange(now, id, record);
+    if (record && hasApproval(record)) this.#noteChange(now, record);
   }
 
   /** Forgets the requests whose time is over. */
   forget(now: number): void {
-    for (let next = this.#order.takeUntil(now); next; next = this.#order.takeUntil(now)) {
-      const record = this.#records.get(next.id);
-      if (!record) continue;
+    for (
+      let record = this.#order.first;
+      record && record.dueAt <= now;
+      record = this.#order.first
+    ) {
       const isUnclaimed = record.state === 'unclaimed';
       // Among others, a report may have made the window longer.
-      if (!isUnclaimed && this.approvals.counts(now, next.id)) {
+      if (!isUnclaimed && this.approvals.counts(now, record.id)) {
         record.changedAt = Math.max(record.changedAt, now);
       }
       if (this.#endOf(record) > now) {
-        this.#lookLater(next.id, record);
+        this.#becomeDue(record);
         continue;
       }
-      this.#remove(next.id);
+      this.#remove(record.id);
       if (isUnclaimed) this.onUnclaimed();
     }
   }
@@ -240,7 +242,7 @@ export class KnownRequests {
     if (isWaiting && noPlace) return 'no_place';
     const isToldAgain = hasApproval(record) && number !== record.owner;
     record.owner = isToldAgain ? NO_CHECK : number;
-    if (!isWaiting) this.#noteChange(now, id, record);
+    if (!isWaiting) this.#noteChange(now, record);
     if (state === 'unclaimed') {
       return this.claim(now, id, number) === 'store_full' ? 'store_full' : 'approved';
     }
@@ -263,17 +265,17 @@ export class KnownRequests {
   }
 
   #remove(id: string): void {
-    if (!this.#records.delete(id)) return;
+    const record = this.#records.get(id);
+    if (!record) return;
+    this.#records.delete(id);
+    if (record.dueAt < Infinity) this.#order.remove(record);
     this.budget.giveBack(BYTES_PER_RECORD);
-    if (this.#records.size === 0) this.#order.clear();
   }
 
-  #noteChange(now: number, id: string, record: Remembered): void {
-    record.changedAt = this.approvals.holds?.lapseOf(id) ?? now;
-    // If it is to be forgotten later than before, that is seen when it is looked at.
-    if (record.lookAt === undefined || this.#endOf(record) < record.lookAt) {
-      this.#lookLater(id, record);
-    }
+  #noteChange(now: number, record: Remembered): void {
+    record.changedAt = this.approvals.holds?.lapseOf(record.id) ?? now;
+    // If it is to be forgotten later than before, that is seen when it is due.
+    if (this.#endOf(record) < record.dueAt) this.#becomeDue(record);
   }
 
   #endOf({ state, changedAt }: Remembered): number {
@@ -282,14 +284,12 @@ export class KnownRequests {
       : changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
   }
 
-  #lookLater(id: string, record: Remembered): void {
-    record.lookAt = this.#endOf(record);
-    this.#order.add({ id, at: record.lookAt });
+  #becomeDue(record: Remembered): void {
+    const isNew = record.dueAt === Infinity;
+    record.dueAt = this.#endOf(record);
+    if (isNew) this.#order.add(record);
+    else this.#order.update(record);
   }
-}
-
-function lookOf({ lookAt }: Remembered): number | undefined {
-  return lookAt;
 }
 
 /** What becomes of an approval that was kept for its caller. */
