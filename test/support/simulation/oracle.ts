@@ -316,17 +316,16 @@ class Comparison {
   #verdict(check: CheckRun, reply: unknown): unknown {
     const { id, hits } = check;
     const { run, stored, approved, after } = this.call;
+    const place = stored.waiting.get(id);
     if (run.isSentAgain && check.owner === undefined) {
       const isApproved = reply === VERDICT.approved && !approved.includes(id);
       if (isApproved || this.#model.granted.includes(id)) return VERDICT.approved;
-      const place = stored.waiting.get(id);
       // The place of a dead replica may have been removed.
       if (place && (this.#waiting.has(id) || reply === place.ticket)) return place.ticket;
     }
     if (this.#wasTakenOver(check, reply)) return VERDICT.takenOver;
     const isKnown = check.owner !== undefined && this.#model.recordOf(id) !== undefined;
     const decision = this.#model.check(this.#now, this.#withLimitOfPlace(check));
-    const place = stored.waiting.get(id);
     if (decision === 'takes_over') {
       this.#takers.set(id, check);
       return place && !this.#ended.has(id) ? place.ticket : ticketIn(reply);
