@@ -62,13 +62,15 @@ export class KeptPlaces {
   }
 
   /**
-   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down: then the
-   * time begins again afterwards.
+   * Ends a check whose request waits on. When the place has been kept for its time it ends, unless Redis is down, or has not
+   * answered the check: then the time begins again afterwards. The answer may be the place of a caller who left later.
    * @param place undefined if the caller has disconnected
    */
   keep(waiter: Waiter, place: PlaceInQueue | undefined): void {
+    const { claimOrId: claim } = waiter;
     waiter.keep(place, this.parts.clock, () => {
-      if (this.parts.isAvailable()) this.parts.withdraw(waiter.claimOrId);
+      if (this.parts.isAvailable() && this.waiters.get(claim)?.state !== 'asking')
+        this.parts.withdraw(claim);
     });
   }
 

@@ -30,9 +30,8 @@ const option = (words: readonly string[], name: string): number | undefined => {
  * that are left out stay as they are.
  */
 function rulesIn(words: readonly string[]): NewRules | undefined {
-  const [max, queue, windowMillis, most] = ['max', 'queue', 'window', 'most'].map((name) =>
-    option(words, name),
-  );
+  const numbers = ['max', 'queue', 'window', 'most'].map((name) => option(words, name));
+  const [max, queue, windowMillis, most] = numbers;
   if (max === undefined || queue === undefined) return undefined;
   const algorithm = textOption(words, 'algorithm');
   const limits = textOption(words, 'limits');
@@ -55,28 +54,25 @@ function isComingBack({ backAt, now, replicas }: World): boolean {
   );
 }
 
+/** The terms of a check that are numbers, by their words in a step. */
+const NUMBERS = {
+  max: 'maxRequests',
+  queue: 'maxRequestsInQueue',
+  window: 'windowMillis',
+  limit: 'maxWaitMillis',
+  hits: 'hits',
+  hold: 'holdMillis',
+  keep: 'keepMillis',
+  answer: 'answerMillis',
+};
+
 function termsIn(words: readonly string[]): CheckTerms {
-  const maxRequests = option(words, 'max');
-  const maxRequestsInQueue = option(words, 'queue');
-  const windowMillis = option(words, 'window');
-  const maxWaitMillis = option(words, 'limit');
-  const hits = option(words, 'hits');
-  const holdMillis = option(words, 'hold');
-  const keepMillis = option(words, 'keep');
-  const answerMillis = option(words, 'answer');
   const list = listIn(textOption(words, 'list'));
-  return {
-    canWait: words.includes('wait'),
-    ...(maxWaitMillis !== undefined && { maxWaitMillis }),
-    ...(hits !== undefined && { hits }),
-    ...(holdMillis !== undefined && { holdMillis }),
-    ...(keepMillis !== undefined && { keepMillis }),
-    ...(answerMillis !== undefined && { answerMillis }),
-    ...(list && { list }),
-    ...(maxRequests !== undefined && { maxRequests }),
-    ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
-    ...(windowMillis !== undefined && { windowMillis }),
-  };
+  const numbers = Object.entries(NUMBERS).flatMap(([word, name]) => {
+    const number = option(words, word);
+    return number === undefined ? [] : [[name, number] as const];
+  });
+  return { canWait: words.includes('wait'), ...Object.fromEntries(numbers), ...(list && { list }) };
 }
 
 function running(action: Action): Action {

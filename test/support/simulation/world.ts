@@ -261,40 +261,25 @@ export class World {
 
   amend(replica: SimulatedReplica, id: string, amendment: Amendment): void {
     this.longestHold = Math.max(this.longestHold, amendment.holdMillis ?? 0);
-    replica.amend(id, amendment).then(
-      (amended) => this.trace.push(`  ${id} amended: ${JSON.stringify(amended)}`),
-      () => this.trace.push(`  ${id} amended: unknown`),
-    );
+    this.#traceEnd(`${id} amended`, replica.amend(id, amendment));
   }
 
   pause(replica: SimulatedReplica, millis: number): void {
     this.longestPause = Math.max(this.longestPause, millis);
-    replica.pause(millis).then(
-      () => this.trace.push('  paused'),
-      () => this.trace.push('  paused: unknown'),
-    );
+    this.#traceEnd('paused', replica.pause(millis));
   }
 
   report(replica: SimulatedReplica, report: RemainingReport): void {
     this.longestReport = Math.max(this.longestReport, report.resetMillis ?? 0);
-    replica.reportRemaining(report).then(
-      (reported) => this.trace.push(`  reported: ${JSON.stringify(reported)}`),
-      () => this.trace.push('  reported: unknown'),
-    );
+    this.#traceEnd('reported', replica.reportRemaining(report));
   }
 
   refund(replica: SimulatedReplica, hits: number): void {
-    replica.refund(hits).then(
-      (refunded) => this.trace.push(`  refunded: ${refunded}`),
-      () => this.trace.push('  refunded: unknown'),
-    );
+    this.#traceEnd('refunded', replica.refund(hits));
   }
 
   release(replica: SimulatedReplica, id: string): void {
-    replica.release(id).then(
-      (released) => this.trace.push(`  ${id} released: ${released}`),
-      () => this.trace.push(`  ${id} released: unknown`),
-    );
+    this.#traceEnd(`${id} released`, replica.release(id));
   }
 
   /**
@@ -381,6 +366,13 @@ export class World {
       const waits = newest.outcome === undefined || isStillKept(this, request);
       if (waits && withdrawnBy === 0 && this.isPunctual(newest.replica)) yield request;
     }
+  }
+
+  #traceEnd(what: string, call: Promise<unknown>): void {
+    call.then(
+      (result) => this.trace.push(`  ${what}: ${JSON.stringify(result)}`),
+      () => this.trace.push(`  ${what}: unknown`),
+    );
   }
 
   #publish(text: string): void {

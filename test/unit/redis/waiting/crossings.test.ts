@@ -1,6 +1,7 @@
 import { QueueHarness, WINDOW_MILLIS } from '../../../support/waiting/queue-harness.js';
 import { quiet, STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
 import type { Decision } from '../../../../src/limiter/limiter.js';
+import { CallerPresence } from '../../../../src/limiter/request.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
 
 describe('waits that expire', () => {
@@ -165,4 +166,15 @@ describe('grants that are held', () => {
       expect(h.withdrawn).toEqual([['a#1']]);
     });
   });
+});
+
+test('the time of a kept place begins again when Redis has answered its check', async () => {
+  const h = new QueueHarness();
+  const caller = new CallerPresence();
+  h.queue.ask(new Waiter('a', { keepMillis: 100 }, 1), caller);
+  caller.disconnect();
+  await h.advance(100);
+  h.ticketed('a#1', 10, WINDOW_MILLIS);
+  await h.advance(99);
+  expect(h.withdrawn).toEqual([]);
 });
