@@ -15,7 +15,7 @@ local limits_text = {}
 
 -- The number of the form of the state, which is raised when replicas could not read what others of an earlier version have
 -- stored. A state without it has form 0.
-local FORM = '1'
+local FORM = '2'
 
 -- The limits of each text that was parsed: by this call, or, if the script is a function, by earlier calls as well.
 local parsed, parsed_count = {}, 0

@@ -252,7 +252,7 @@ describe('calls with many keys', () => {
       await decide(batch(names, ['x'], {}, { maxRequests: 1 }));
       await decide(batch(names, ids(waiters), { canWait: true }));
       // As if the rules' maximum were in force again.
-      await redis.client.hset(names.state, 'limits', '1 3600000:10000:1000');
+      await redis.client.hset(names.state, 'limits', '2 3600000:10000:1000');
       await writeOptionalFields(redis.client, names.state, { serving: 1 });
     }
     return keys;

@@ -351,7 +351,7 @@ describe('a withdrawal', () => {
       const stored = await Promise.all(
         names.map(({ state }) => redis.client.hget(state, 'limits')),
       );
-      expect(stored).toEqual(['1 3600000:1:1', '1 3600000:1:1', '1 60000:1:1']);
+      expect(stored).toEqual(['2 3600000:1:1', '2 3600000:1:1', '2 60000:1:1']);
     });
   });
 });

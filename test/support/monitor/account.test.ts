@@ -20,7 +20,7 @@ function waiter(ticket: string): string {
 test('the account of a key has what scripts on its Redis approve, and finds too much', async () => {
   const key = uniqueKey();
   const { state, requests, records } = naming.namesOf(key);
-  await redis.client.hset(state, 'limits', '1 500:1*:0', 'start', '0');
+  await redis.client.hset(state, 'limits', '2 500:1*:0', 'start', '0');
   const ledger = await ApprovalLedger.open(redis.client, key, 1);
   const script = (text: string): Promise<unknown> =>
     redis.client.eval(text, 3, state, requests, records);
