@@ -147,7 +147,7 @@ export function readStoredLimits(text: string): StoredLimits | undefined {
 }
 
 /** The form of the state that the scripts write: docs/redis.md. */
-const STATE_FORM = '1';
+const STATE_FORM = '2';
 
 /**
  * Returns the text of the limits in the field `limits`, which has the form before it.

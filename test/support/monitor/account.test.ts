@@ -71,7 +71,7 @@ describe('the account of a key', () => {
     account.endOfScript();
   };
   const approves = (...ids: string[]): Command => ['sadd', names.requests, ...ids];
-  const hasLimits = (limits: string): Command => ['hset', names.state, 'limits', `1 ${limits}`];
+  const hasLimits = (limits: string): Command => ['hset', names.state, 'limits', `2 ${limits}`];
   const begins = (start: number): Command => ['hset', names.state, 'start', String(start)];
   const waits = (id: string, ticket: string): Command => [
     ...(['hset', names.records, id] as const),
