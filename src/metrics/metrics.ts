@@ -9,7 +9,7 @@ import type { Decision } from '../limiter/limiter.js';
  */
 export const DROP_REASONS = [
   'too_many_connections',
-  'too_many_held',
+  'too_many_deferred',
   'unread_answers',
   'slow_reader',
   'too_many_resets',

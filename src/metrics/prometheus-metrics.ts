@@ -98,7 +98,7 @@ function connectionMetrics(
   registry: Registry,
 ): Pick<Metrics, 'requestDeferred' | 'connectionDropped' | 'streamDropped'> {
   const deferred = new Counter({
-    name: 'ratelimit_held_requests_total',
+    name: 'ratelimit_deferred_requests_total',
     help: 'Requests deferred until earlier requests of their connection were answered.',
     registers: [registry],
   });

@@ -105,7 +105,7 @@ class Pipeline {
     if (this.port.deferred === MAX_DEFERRED_IN_ALL) {
       this.#dropDeferred();
       this.socket.destroy();
-      this.port.onDropped('too_many_held');
+      this.port.onDropped('too_many_deferred');
       return;
     }
     this.port.onDeferred();

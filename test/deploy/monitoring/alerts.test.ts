@@ -36,7 +36,7 @@ const SOUND: Values = {
   'ratelimit_store_errors_total{kind="fault"}': '0x40',
   'ratelimit_store_errors_total{kind="not_run"}': '0+5x40',
   'ratelimit_auth_rejections_total{reason="token_unknown"}': '0+30x40',
-  'ratelimit_dropped_connections_total{reason="too_many_held"}': '0x40',
+  'ratelimit_dropped_connections_total{reason="too_many_deferred"}': '0x40',
   'ratelimit_store_duration_seconds_bucket{script="check",le="0.05"}': '0+995x40',
   'ratelimit_store_duration_seconds_bucket{script="check",le="0.1"}': '0+1000x40',
   'ratelimit_store_duration_seconds_bucket{script="check",le="0.25"}': '0+1000x40',
@@ -68,7 +68,7 @@ const FAULTS: Readonly<Record<string, Values>> = {
   },
   SluiceKeyFull: { 'ratelimit_failed_checks_total{reason="key_full"}': '0+1x40' },
   SluiceDropsConnections: {
-    'ratelimit_dropped_connections_total{reason="too_many_held"}': '0+1x40',
+    'ratelimit_dropped_connections_total{reason="too_many_deferred"}': '0+1x40',
   },
   SluiceEventLoopLate: { nodejs_eventloop_lag_p99_seconds: '0.2x40' },
   SluiceTokensRejected: { 'ratelimit_auth_rejections_total{reason="token_unknown"}': '0+90x40' },

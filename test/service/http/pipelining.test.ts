@@ -104,7 +104,7 @@ describe('waiting checks on one connection', () => {
     connection.write(waitText(key).repeat(3 * BOUND));
     await until(
       async () =>
-        (await metric('ratelimit_held_requests_total')) === 2 * BOUND ||
+        (await metric('ratelimit_deferred_requests_total')) === 2 * BOUND ||
         (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0,
     );
     await untilWaiting(app.url, key, BOUND);
@@ -131,7 +131,7 @@ describe('waiting checks on one connection', () => {
     const own = uniqueKey();
     const connection = await openConnection(app.url);
     connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
-    await until(async () => (await metric('ratelimit_held_requests_total')) === BOUND + 1);
+    await until(async () => (await metric('ratelimit_deferred_requests_total')) === BOUND + 1);
     await untilWaiting(app.url, key, BOUND);
     connection.disconnect();
     await untilWaiting(app.url, key, 0);
@@ -284,7 +284,7 @@ describe('requests beyond the bound of a connection', () => {
     beyond.write(text);
     await beyond.closed;
     expect(service.deferred).toBe(DEFERRED_IN_ALL);
-    expect(service.drops).toEqual(['too_many_held']);
+    expect(service.drops).toEqual(['too_many_deferred']);
     expect(asked).toHaveLength(full.length + 1);
 
     unblock();

@@ -103,7 +103,7 @@ describe.each([
       await until(async () => {
         most = Math.max(most, await memory());
         if (most - before > MOST_GROWTH_BYTES) return true;
-        const deferred = (await measure()).value('ratelimit_held_requests_total');
+        const deferred = (await measure()).value('ratelimit_deferred_requests_total');
         return deferred >= CONNECTIONS * (REQUESTS - 1);
       });
       for (const client of clients) client.destroy();
