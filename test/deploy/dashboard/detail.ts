@@ -245,11 +245,7 @@ export function describeDetail(open: Open, redis: RedisForTests): void {
         const { page, complaints } = await open(addressOf(paced, 'job'));
         await untilText(page, '#limits', 'token bucket, burst 3');
         await untilText(page, '#limits', 'algorithm: rule 1');
-        await untilText(
-          page,
-          '#limits',
-          /minute\s+9 per 1 min, sliding window, steps 20\s+rule 1/,
-        );
+        await untilText(page, '#limits', /minute\s+9 per 1 min, sliding window, steps 20\s+rule 1/);
         expect(complaints).toEqual([]);
       });
 
