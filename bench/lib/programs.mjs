@@ -38,6 +38,17 @@ export function nativePeersOf(paths) {
   }));
 }
 
+/** What `run` returns, and the CPU of a started program, and of its Redis, for each of its answers. */
+export async function withCpu(program, run) {
+  const [cpu, redisCpu] = [await program.cpuMicros(), await program.redisCpuMicros()];
+  const result = await run();
+  return {
+    ...result,
+    cpuMicros: ((await program.cpuMicros()) - cpu) / result.answers,
+    redisCpuMicros: ((await program.redisCpuMicros()) - redisCpu) / result.answers,
+  };
+}
+
 /** Starts a program, on a Redis of its own if it uses one, so that no program pays for another's data. */
 export async function startProgram({ name, usesRedis, start }, { redisProgram, limit }) {
   const redis = usesRedis ? await RedisServer.start(redisProgram) : undefined;

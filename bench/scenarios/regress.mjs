@@ -11,7 +11,7 @@ import { accepts } from '../lib/children.mjs';
 import { flows } from '../lib/flows.mjs';
 import { saturate } from '../lib/load.mjs';
 import { Server, SLUICE } from '../lib/processes.mjs';
-import { startProgram } from '../lib/programs.mjs';
+import { startProgram, withCpu } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
 import { ratios, summary } from '../lib/statistics.mjs';
@@ -145,7 +145,7 @@ async function measureCase(one, base, { redisProgram, rounds, seconds }) {
     progress(`regress, ${one.name}: round ${round + 1} of ${rounds}`);
     // Each goes first in every other round: what drifts during a round favours nobody.
     for (const side of round % 2 === 0 ? sides : [...sides].reverse()) {
-      side.runs.push(await measure(one, side.program, seconds));
+      side.runs.push(await withCpu(side.program, () => one.run(side.program, { seconds })));
     }
   }
   await Promise.all(sides.map(({ program }) => program.stop()));
@@ -180,14 +180,5 @@ function programOf({ embedded = false, hasGrpc, settings, rules: ofKeys }, name,
       if (hasGrpc) await accepts(rlsPort);
       return Object.assign(server, { rlsPort });
     },
-  };
-}
-
-async function measure({ run }, program, seconds) {
-  const [cpu, redisCpu] = [await program.cpuMicros(), await program.redisCpuMicros()];
-  const { answers } = await run(program, { seconds });
-  return {
-    cpuMicros: ((await program.cpuMicros()) - cpu) / answers,
-    redisCpuMicros: ((await program.redisCpuMicros()) - redisCpu) / answers,
   };
 }

@@ -3,7 +3,7 @@
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import { saturate } from '../lib/load.mjs';
 import { peer, Server, SLUICE } from '../lib/processes.mjs';
-import { nativePeersOf, startProgram } from '../lib/programs.mjs';
+import { nativePeersOf, startProgram, withCpu } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
 import { ratio, summary } from '../lib/statistics.mjs';
@@ -57,10 +57,7 @@ async function measureLoad({ name, keys }, options) {
 }
 
 async function measure({ program, run, peak, name }, load) {
-  const [cpu, redisCpu] = [await program.cpuMicros(), await program.redisCpuMicros()];
-  const { perSecond, answers } = await run(load);
-  const cpuMicros = ((await program.cpuMicros()) - cpu) / answers;
-  const redisCpuMicros = ((await program.redisCpuMicros()) - redisCpu) / answers;
+  const { perSecond, cpuMicros, redisCpuMicros } = await withCpu(program, () => run(load));
   // Over HTTP, bench/scenarios/latency.mjs measures it.
   const { p99Micros } = name.endsWith('HTTP') ? {} : await run({ ...load, perSecond: peak / 2 });
   return { perSecond, cpuMicros, redisCpuMicros, p99Micros };

@@ -1,6 +1,6 @@
 // How many decisions a second, and at what cost in CPU time: Sluice, the peers, and the limit.
 import { saturate } from '../lib/load.mjs';
-import { programsOf, startProgram } from '../lib/programs.mjs';
+import { programsOf, startProgram, withCpu } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { ratio, summary } from '../lib/statistics.mjs';
 
@@ -68,19 +68,12 @@ async function measureInTurns({ name, load, limit, programs }, options) {
 }
 
 async function measure(program, load) {
-  const [cpu, redisCpu] = [await program.cpuMicros(), await program.redisCpuMicros()];
-  const run = await saturate(program.server, load);
-  const { perSecond, answers, refused, p50Micros, p99Micros } = run;
+  const run = await withCpu(program, () => saturate(program.server, load));
+  const { answers, refused } = run;
   if (load.mayRefuse && program.name !== 'bare' && refused < answers / 2) {
     throw new Error(`${program.name} has refused only ${refused} of ${answers}: it knows no limit`);
   }
-  return {
-    perSecond,
-    p50Micros,
-    p99Micros,
-    cpuMicros: ((await program.cpuMicros()) - cpu) / answers,
-    redisCpuMicros: ((await program.redisCpuMicros()) - redisCpu) / answers,
-  };
+  return run;
 }
 
 const FIGURES = ['perSecond', 'p50Micros', 'p99Micros', 'cpuMicros', 'redisCpuMicros'];

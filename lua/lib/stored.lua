@@ -182,7 +182,7 @@ local function add(values, before, name, number)
   end
 end
 
--- The same for a text. Returns the fields that say nothing extra, `gone`, which is nil if there is none yet.
+-- The same for a text. Returns the fields that say nothing any more, `gone`, which is nil if there is none yet.
 local function replace(values, gone, before, name, text)
   if text and text ~= before then
     values[#values + 1], values[#values + 2] = name, text

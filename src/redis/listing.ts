@@ -44,19 +44,18 @@ export class Listing {
       async (primary) => [primary, await this.#scan(primary, '0')] as const,
     );
     for (const [primary, first] of await Promise.all(begins)) {
-      const cursors = new Set<string>();
-      let cursor = '0';
-      let names: readonly string[];
+      const cursors = new Cursors();
+      let scanned: Scanned | undefined = first;
       do {
         const begun = performance.now();
-        [cursor, names] = cursors.size === 0 ? first : await this.#scan(primary, cursor);
-        if (cursors.has(cursor)) throw endless(`a second cursor ${cursor}`);
-        cursors.add(cursor);
+        const [next, names] = scanned ?? (await this.#scan(primary, cursors.current));
+        scanned = undefined;
+        cursors.next(next);
         const page = names.length > 0 ? await this.#inspectAll(names) : [];
         millis += performance.now() - begun;
         if (millis > this.longestMillis) throw endless(`${this.longestMillis} ms`);
         yield page;
-      } while (cursor !== '0');
+      } while (cursors.current !== '0');
     }
   }
 
@@ -92,6 +91,29 @@ export class Listing {
       if (isForbidden(error)) throw new ListingForbiddenError({ cause: error });
       throw toLimiterError(error);
     }
+  }
+}
+
+/**
+ * The cursors of a SCAN. If one comes twice before the end, the SCAN would never end. To find any such cycle, one
+ * cursor is kept and compared with the next one, another with the next two, then four, and so on.
+ */
+class Cursors {
+  current = '0';
+  #kept = '0';
+  #compared = 0;
+  #toCompare = 1;
+
+  /** @throws Error that ends the listing */
+  next(cursor: string): void {
+    this.current = cursor;
+    if (cursor === '0') return;
+    if (cursor === this.#kept) throw endless(`a second cursor ${cursor}`);
+    this.#compared += 1;
+    if (this.#compared < this.#toCompare) return;
+    this.#kept = cursor;
+    this.#compared = 0;
+    this.#toCompare *= 2;
   }
 }
 

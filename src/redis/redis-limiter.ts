@@ -62,7 +62,7 @@ export class RedisLimiter implements StoreLimiter {
   readonly #history: CallerHistory;
   readonly #listing: Listing;
   readonly #checks: CheckBatcher;
-  readonly #room: LocalQueues;
+  readonly #queues: LocalQueues;
   #isClosing = false;
 
   constructor(private readonly options: RedisLimiterOptions) {
@@ -85,9 +85,9 @@ export class RedisLimiter implements StoreLimiter {
       ticks: eventLoop,
       clock: options.clock,
       shardOf: (name) => connections.shardOf(name),
-      waitingFor: (key) => this.#room.known(key),
+      waitingFor: (key) => this.#queues.known(key),
     });
-    this.#room = new LocalQueues({
+    this.#queues = new LocalQueues({
       ...options,
       checks: this.#checks,
       store: this.#scripts,
@@ -103,12 +103,12 @@ export class RedisLimiter implements StoreLimiter {
       nextClaimNumber,
     });
     this.#guard.breakers.onChange((isOpen) => {
-      if (!isOpen) this.#room.onStoreAvailable();
+      if (!isOpen) this.#queues.onStoreAvailable();
     });
   }
 
   waiting(key?: string): number {
-    return key === undefined ? this.#room.waiting : this.#room.waitingOf(key);
+    return key === undefined ? this.#queues.waiting : this.#queues.waitingOf(key);
   }
 
   get #messages(): WakeMessages {
@@ -141,8 +141,8 @@ export class RedisLimiter implements StoreLimiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
-    if (request.canWait && this.#room.hasPlaceFor(request)) {
-      return this.#room.checkOrWait(
+    if (request.canWait && this.#queues.hasPlaceFor(request)) {
+      return this.#queues.checkOrWait(
         request.noPlace ? { ...request, noPlace: false } : request,
         caller,
       );
@@ -159,7 +159,7 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   limitsChanged(): void {
-    this.#room.limitsChanged();
+    this.#queues.limitsChanged();
   }
 
   /** Resolves when one primary has answered that it accepts writes. In a cluster other primaries may be down. */
@@ -201,7 +201,7 @@ export class RedisLimiter implements StoreLimiter {
     },
 
     giveBack: ({ key, claim }) => {
-      this.#room.giveBack(key, claim);
+      this.#queues.giveBack(key, claim);
       return Promise.resolve(true);
     },
 
@@ -259,7 +259,7 @@ export class RedisLimiter implements StoreLimiter {
         else resolve(decision);
       };
       const onFailed = (error: Error): void => {
-        this.#room.checkFailed(request, claim ?? requestId, error);
+        this.#queues.checkFailed(request, claim ?? requestId, error);
         reject(error);
       };
       this.#checks.check(request, requestId, onReply, onFailed, number);
@@ -278,13 +278,13 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   handOver(): void {
-    this.#room.handOver();
+    this.#queues.handOver();
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
     await inOrder([
-      () => this.#room.close(),
+      () => this.#queues.close(),
       () => {
         this.#guard.breakers.dispose();
       },

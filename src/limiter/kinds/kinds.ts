@@ -68,7 +68,13 @@ const BY_STORED_NAME = new Map<string, (parameter: string) => NamedAlgorithm>(
   Object.values(KINDS).flatMap(({ ofStored }) => Object.entries(ofStored)),
 );
 
-/** The algorithm that the store has by this name and parameter; the default one without a known name. */
+/**
+ * The algorithm that the store has by this name and parameter; the default one without a name.
+ * @throws Error for a name that this version does not know
+ */
 export function algorithmOfStored(name = '', parameter = ''): NamedAlgorithm {
-  return BY_STORED_NAME.get(name)?.(parameter) ?? DEFAULT_ALGORITHM;
+  if (name === '') return DEFAULT_ALGORITHM;
+  const decode = BY_STORED_NAME.get(name);
+  if (!decode) throw new Error(`no algorithm of the store: ${name}`);
+  return decode(parameter);
 }

@@ -48,14 +48,16 @@ export class Approvals {
   /**
    * Becomes a copy of others, in which windows and holds may end, and waiters be approved. It is valid until the others
    * change, since its limits find their ids.
+   * @param lookedAt if nothing but what is over by then ends in it, and nobody is approved: holds of which none is need no copy
    */
-  copyFrom(original: Approvals): void {
+  copyFrom(original: Approvals, lookedAt = Infinity): void {
     const window = original.#window.copy();
     this.#window = window;
     this.#limits = forEachLimit(original.#limits, (limit, i) =>
       limit.copy(this, i === 0 ? window : undefined),
     );
-    this.#holds = original.#holds?.copy();
+    const holds = original.#holds;
+    this.#holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy();
     this.#releasedAt = original.#releasedAt;
   }
 
@@ -285,6 +287,14 @@ export class Approvals {
     const isHeld = this.#holds !== undefined && this.#holds.firstLapse < Infinity;
     const releasedAt = this.#releasedAt ?? -Infinity;
     return isHeld || this.#limits.some(({ start, millis }) => releasedAt >= start - millis);
+  }
+
+  /** Whether to roll to now would change nothing, as far as can be told at once. */
+  isCurrentAt(now: number): boolean {
+    return (
+      this.#holds?.areCurrentAt(now) !== false &&
+      this.#limits.every((limit) => limit.isCurrentAt(now))
+    );
   }
 
   /**

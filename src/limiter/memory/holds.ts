@@ -92,6 +92,11 @@ export class Holds {
     return copy;
   }
 
+  /** Whether none lapses by then. */
+  areCurrentAt(now: number): boolean {
+    return now < this.#firstLapse;
+  }
+
   /**
    * Holds an approval, unless it is held already.
    * @param request its terms, which it keeps. An unclaimed approval is held for its `keepMillis`.
@@ -129,7 +134,7 @@ export class Holds {
     const hold = this.#holds.get(id);
     if (!hold) return;
     const { holdMillis = 0 } = hold.request;
-    this.#change(hold, () => (hold.state = 'held'), now + holdMillis);
+    this.#change(hold, { state: 'held', lapsesAt: now + holdMillis });
   }
 
   /** Returns the ids of the unclaimed approvals that have lapsed since the last call. */
@@ -176,13 +181,13 @@ export class Holds {
     const millis = holdMillis ?? hold.request.holdMillis ?? 0;
     const isRenewed = millis <= maxHoldMillis;
     if (!isRenewed && hits === undefined) return 'too_long';
-    const changed = {
+    const request = {
+      ...hold.request,
       ...(hits !== undefined && { hits }),
       ...(isRenewed && { holdMillis: millis }),
     };
-    const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
-    this.#change(hold, () => (hold.request = { ...hold.request, ...changed }), lapsesAt);
-    return lapsesAt - now;
+    this.#change(hold, { request, ...(isRenewed && { lapsesAt: now + millis }) });
+    return hold.lapsesAt - now;
   }
 
   /** Ends the holds that have lapsed. @returns when the last of these lapsed; undefined if there is none */
@@ -217,11 +222,10 @@ export class Holds {
     this.#noteLapse(hold);
   }
 
-  #change(hold: Hold, change: () => void, lapsesAt: number): void {
+  #change(hold: Hold, changed: Partial<Pick<Hold, 'state' | 'request' | 'lapsesAt'>>): void {
     this.#count(hold, -1);
-    change();
+    Object.assign(hold, changed);
     this.#count(hold, 1);
-    hold.lapsesAt = lapsesAt;
     this.#order.update(hold);
     this.#noteLapse(hold);
   }

@@ -52,7 +52,7 @@ export class Instance {
   /** Undefined until there is a check whose caller has chosen the request id, since most keys have none. */
   #named: NamedRequests | undefined;
 
-  /** @param known what the key remembers from before, if it was removed while it was idle */
+  /** @param named what the key remembers from before, if it was removed while it was idle */
   constructor(
     readonly key: string,
     now: number,
@@ -61,7 +61,7 @@ export class Instance {
     budget: MemoryBudget,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[], key: string) => void,
-    known?: NamedRequests,
+    named?: NamedRequests,
     /** Called when an approval has lapsed that was kept for its caller. */
     private readonly onUnclaimed: () => void = () => undefined,
   ) {
@@ -69,8 +69,8 @@ export class Instance {
     this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
     this.#expires = this.approvals.idleAt;
     this.#queue = new WaitingQueue(microsOf(now));
-    known?.continueWith(this.approvals, this.#queue);
-    this.#named = known;
+    named?.continueWith(this.approvals, this.#queue);
+    this.#named = named;
   }
 
   /** Those of the own limit. Idle removal and the denials follow them. */
@@ -291,9 +291,9 @@ export class Instance {
 
   /** Returns what it remembers, for the instance that takes its place. */
   takeNamed(): NamedRequests | undefined {
-    const known = this.#named;
+    const named = this.#named;
     this.#named = undefined;
-    return known;
+    return named;
   }
 
   inspect(now: number): InstanceState {
@@ -324,8 +324,13 @@ export class Instance {
 
   /** What has ended by now does not count. The limits stay those in force, since a look brings no rules. */
   #shownAt(now: number): ShownKey {
-    const { approvals } = this.#copy(now);
-    const hasRolled = approvals.roll(now, approvals.window.millis);
+    let { approvals } = this;
+    let hasRolled = false;
+    if (!approvals.isCurrentAt(now)) {
+      approvals = new Approvals(now, this.#rules.limits, approvals.bounds, UNBOUNDED_BUDGET);
+      approvals.copyFrom(this.approvals, now);
+      hasRolled = approvals.roll(now, approvals.window.millis);
+    }
     return {
       key: this.key,
       approvals,

@@ -265,14 +265,14 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #create(key: string, now: number): Entry<Policy> {
-    const known = this.#takeNamed(key);
+    const named = this.#takeNamed(key);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
     const bounds = this.#bounds;
     const budget = this.#budget;
     const [onGrant, onUnclaimed] = [this.#onGrant, this.#onUnclaimed];
-    const instance = new Instance(key, now, policy, bounds, budget, onGrant, known, onUnclaimed);
+    const instance = new Instance(key, now, policy, bounds, budget, onGrant, named, onUnclaimed);
     const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#sweep.start();
@@ -282,9 +282,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
   #takeNamed(key: string): NamedRequests | undefined {
     const idle = this.#entries.get(key);
-    const known = idle?.instance.takeNamed();
+    const named = idle?.instance.takeNamed();
     if (idle) this.#remove(key, idle);
-    return known;
+    return named;
   }
 
   /** Frees what a key does not need any more. An idle key that still remembers requests stays, and nobody sees it. */

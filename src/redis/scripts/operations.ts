@@ -42,10 +42,8 @@ export type AskedOfKey<Name extends OperationName> = Omit<Asked<Name>, 'key'>;
 /** How an operation is a call of a script. */
 export interface Row<Name extends OperationName> {
   readonly script: 'release' | 'amend' | 'pause' | 'remaining' | 'refund' | 'peek' | 'examine';
-  /** Whether its success shows that Redis accepts writes. */
-  readonly isWrite: boolean;
-  /** Whether a call that may have run may be sent again. */
-  readonly isRepeatable: boolean;
+  /** Whether a call that may have run may be sent again. Default: true. */
+  readonly isRepeatable?: boolean;
   /** The KEYS of a script that needs nothing of the caller. Undefined: all, with the shared arguments. */
   readonly keys?: (names: KeyNames) => string[];
   /** The arguments that are the script's own. */
@@ -60,7 +58,6 @@ export interface Row<Name extends OperationName> {
 export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
   release: {
     script: 'release',
-    isWrite: true,
     // Again, it would not find the released approval.
     isRepeatable: false,
     encode: ({ requestId, isUnused = false }) => [requestId, isUnused ? 1 : 0],
@@ -69,8 +66,6 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   amend: {
     script: 'amend',
-    isWrite: true,
-    isRepeatable: true,
     encode: ({ requestId, hits, holdMillis, maxHits, maxHoldMillis }) => [
       requestId,
       hits ?? '',
@@ -91,23 +86,18 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   pause: {
     script: 'pause',
-    isWrite: true,
-    isRepeatable: true,
     encode: ({ millis, canShorten = true }) => [millis, canShorten ? 1 : 0],
     decode: Number,
   },
 
   reportRemaining: {
     script: 'remaining',
-    isWrite: true,
-    isRepeatable: true,
     encode: ({ limit = '', remaining, resetMillis = '' }) => [limit, remaining, resetMillis],
     decode: decodeReported,
   },
 
   refund: {
     script: 'refund',
-    isWrite: true,
     // Again, it would refund more.
     isRepeatable: false,
     encode: ({ hits, list }) => [JSON.stringify({ hits, list: list && sayList(list) })],
@@ -116,8 +106,6 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   peek: {
     script: 'peek',
-    isWrite: false,
-    isRepeatable: true,
     encode: (request, { key }, { limitsOf, maxHoldsPerKey: maxHolds }) => [
       JSON.stringify(sayRequest(request, { ceilings: limitsOf(key).ceilings, maxHolds })),
     ],
@@ -126,8 +114,6 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   examine: {
     script: 'examine',
-    isWrite: false,
-    isRepeatable: true,
     keys: keysToExamine,
     encode: ({ mostQueued }) => [mostQueued, MOST_LISTS_SHOWN],
     decode: (reply, names) => {

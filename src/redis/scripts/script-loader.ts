@@ -13,6 +13,7 @@ export interface Script {
   /** Of the text, for EVALSHA. */
   readonly sha1: string;
   readonly library: Library;
+  readonly mayWrite: boolean;
 }
 
 /** A library of Redis Functions with one function, which has the library's name. */
@@ -71,7 +72,8 @@ function makeScript(
 ): Script {
   const text = `${assemble(name, replacements, writeWhenCalled)}\nreturn ${RUN}(KEYS, ARGV)\n`;
   const body = assemble(name, replacements, writeAtOnce);
-  return { name, text, sha1: sha1Of(text), library: libraryOf(name, body, flags) };
+  const mayWrite = !flags.includes('no-writes');
+  return { name, text, sha1: sha1Of(text), library: libraryOf(name, body, flags), mayWrite };
 }
 
 /** Writes the definition of a local variable for the table that a fragment returns. */

@@ -56,7 +56,7 @@ export type WaitingStore = Pick<Scripts, 'settle' | 'renew' | 'withdraw' | 'conf
 interface RunOptions {
   /** The amount of work. Default: 1. */
   readonly size?: number;
-  /** Whether its success shows that Redis accepts writes. */
+  /** Whether its success shows that Redis accepts writes. Default: unless the script never writes. */
   readonly isWrite?: boolean;
   readonly isRepeatable?: boolean;
   readonly traces?: readonly RequestTrace[] | undefined;
@@ -164,18 +164,17 @@ export class Scripts {
   ): Promise<Answer<Name>> {
     const row: Row<Name> = ROWS[operation];
     const script = this.#scripts[row.script];
+    const { isRepeatable = true } = row;
     const { trace } = asked;
     const args = row.encode(asked, names, this.settings);
     const reply = row.keys
-      ? await this.#runAlone({ script, keys: row.keys(names), args }, names.state, row.isWrite)
-      : await this.#run(script, names, args, { ...row, traces: trace && [trace] });
+      ? await this.#runAlone({ script, keys: row.keys(names), args }, names.state)
+      : await this.#run(script, names, args, { isRepeatable, traces: trace && [trace] });
     return row.decode(reply, names);
   }
 
   async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
-    return decodeStatuses(
-      await this.#run(this.#scripts.status, names, requestIds, { isWrite: false }),
-    );
+    return decodeStatuses(await this.#run(this.#scripts.status, names, requestIds));
   }
 
   /**
@@ -213,7 +212,7 @@ export class Scripts {
         this.#scripts.inspect,
         rest[0].state,
         (isWanted) => this.#sendForEach(call, isWanted, decodeInstances),
-        { size: rest.length, isWrite: false },
+        { size: rest.length },
       );
     });
   }
@@ -228,7 +227,7 @@ export class Scripts {
       keys: keysOfHolders(names),
       args: [cursor, size],
     };
-    return decodeHolders(await this.#runAlone(call, names.state, false));
+    return decodeHolders(await this.#runAlone(call, names.state));
   }
 
   /**
@@ -238,14 +237,14 @@ export class Scripts {
   async report(name: string, report: string, keptMillis: number): Promise<void> {
     const args = [this.settings.replicaId, report, keptMillis];
     const call = { script: this.#scripts.report, keys: [name], args };
-    await this.#runAlone(call, name, true);
+    await this.#runAlone(call, name);
   }
 
   /** Sends a script that needs nothing of the caller. */
-  #runAlone(call: ScriptCall, name: string, isWrite: boolean): Promise<unknown> {
+  #runAlone(call: ScriptCall, name: string): Promise<unknown> {
     const send = (isWanted: () => boolean): Promise<unknown> =>
       this.#client.sendWithOthers(call, isWanted);
-    return this.#guarded(call.script, name, send, { isWrite });
+    return this.#guarded(call.script, name, send);
   }
 
   #run(
@@ -271,7 +270,7 @@ export class Scripts {
     script: Script,
     name: string,
     send: (isWanted: () => boolean) => Promise<Reply>,
-    { size = 1, isWrite = true, isRepeatable = true, traces }: RunOptions = {},
+    { size = 1, isWrite = script.mayWrite, isRepeatable = true, traces }: RunOptions = {},
   ): Promise<Reply> {
     return this.guard.run({
       script: script.name,

@@ -28,17 +28,20 @@ const PACE: FurtherLimit = {
   algorithm: { name: 'token_bucket', burst: 20 },
 };
 
+let limits: DeclaredLimits;
+
+/** A key with the limits that a test sets. */
+function useLimits(createHarness: HarnessFactory) {
+  beforeEach(() => {
+    limits = LIMITS;
+  });
+  return useKey(createHarness, () => limits);
+}
+
 /** The behaviour of every limiter for hits that are given back without their approvals. */
 export function describeRefunds(name: string, createHarness: HarnessFactory): void {
   describe(`a refund of hits: ${name}`, () => {
-    let limits: DeclaredLimits;
-    beforeEach(() => {
-      limits = LIMITS;
-    });
-    const { harness, key, check, approve, outcome, release, inspect } = useKey(
-      createHarness,
-      () => limits,
-    );
+    const { harness, key, check, approve, outcome, release, inspect } = useLimits(createHarness);
     const refund = (hits: number) => harness.limiter.ask('refund', { key, hits });
     const used = async () => (await inspect())?.limits.map((limit) => limit.used);
 
@@ -138,14 +141,7 @@ export function describeRefunds(name: string, createHarness: HarnessFactory): vo
 /** The behaviour of every limiter for reports of what remains of a limit. */
 export function describeReports(name: string, createHarness: HarnessFactory): void {
   describe(`a report of what remains: ${name}`, () => {
-    let limits: DeclaredLimits;
-    beforeEach(() => {
-      limits = LIMITS;
-    });
-    const { harness, key, check, approve, outcome, release, inspect } = useKey(
-      createHarness,
-      () => limits,
-    );
+    const { harness, key, check, approve, outcome, release, inspect } = useLimits(createHarness);
     const report = (remaining: number, more: Partial<RemainingReport> = {}) =>
       harness.limiter.ask('reportRemaining', { key, remaining, ...more });
     const used = async (): Promise<number | undefined> => (await inspect())?.limits[0].used;

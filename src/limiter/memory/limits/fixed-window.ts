@@ -57,6 +57,10 @@ export class FixedWindow extends CountedLimit {
     return hasRolled;
   }
 
+  override isCurrentAt(now: number): boolean {
+    return now < this.window.end && this.window.reportedUntil === -Infinity;
+  }
+
   /**
    * Takes what a vendor says remains of the limit, if that is less than what is left here. The window lasts at least until
    * the vendor's limit resets.

@@ -35,7 +35,7 @@ describe('calls of a script', () => {
 
   function scriptOf(name: string): Script {
     const library = { name: `sluice_${name}_digest`, text: `library of ${name}` };
-    return { name, text: `text of ${name}`, sha1: `sha1 of ${name}`, library };
+    return { name, text: `text of ${name}`, sha1: `sha1 of ${name}`, library, mayWrite: true };
   }
 
   /** A server of a cluster, which answers in the order of the commands, when it is told to. */

@@ -175,10 +175,11 @@ test.each([
   });
 });
 
+// The first, second, fourth ... cursor is compared with those that follow it.
 test.each([
   [1, 2],
   [2, 3],
-  [3, 4],
+  [3, 6],
 ])('a cycle of %d cursors is found after %d SCANs', async (circle, expected) => {
   await expect(pagesOf((cursor) => (cursor < circle ? cursor + 1 : 1))).rejects.toThrow();
   expect(scans).toBe(expected);
