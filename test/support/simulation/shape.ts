@@ -107,6 +107,7 @@ export function formatAlgorithm(algorithm: Algorithm): string {
 }
 
 export function parseAlgorithm(text: string): Algorithm {
+  if (text === DEFAULT_ALGORITHM.name) return DEFAULT_ALGORITHM;
   return rulesIn(`0:0:0,=${text}`, calendarNamed).limits[0].algorithm;
 }
 
