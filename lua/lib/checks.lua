@@ -272,8 +272,9 @@ function checks.decide(call, batch, values)
   state = state or instance.new(keys, call, idle)
   if waiting and recovery.is_older_than_key(keys, state, waiting.lowestTicket) then
     local has_places = #replicas.of_caller(queue.read(keys, state, call), call) > 0
-    -- The caller may not have heard of an approval yet.
-    local was_approved = find_decided(keys, call, { waiting.requestId })[waiting.requestId] == verdicts.APPROVED
+    -- The caller may not have heard yet of an approval after a recovery. Without one, another check of the request has it.
+    local was_approved = recovery.may_have_ended(keys, state, call)
+      and find_decided(keys, call, { waiting.requestId })[waiting.requestId] == verdicts.APPROVED
     if has_places or not was_approved then
       recovery.begin_after_loss(keys, state, call, not idle and not has_places)
     end

@@ -65,6 +65,11 @@ function recovery.is_older_than_key(keys, state, ticket)
   return tonumber(ticket) < stored.born_at(keys, state) * 1000
 end
 
+-- Whether the key is old enough to have recovered from its loss.
+function recovery.may_have_ended(keys, state, call)
+  return call.now_ms >= stored.born_at(keys, state) + RECOVERY_MILLIS
+end
+
 function recovery.is_on(state)
   return state.recovery_until > 0
 end

@@ -44,6 +44,16 @@ describe('a lost queue', () => {
     expect((await r1.settle()).granted).toEqual(['c']);
   });
 
+  test('is shown by a ticket also if its request was approved again elsewhere, before a recovery', async () => {
+    await key.lose();
+    await key.setTime(300);
+    expect(await r2.check(['c'])).toEqual(['approved']);
+    const known = { lowestTicket: 1, requestId: 'c', millisToWindowEnd: 700, limits: '1000:2:3' };
+    const check = { requestId: 'u', canWait: false };
+    expect(await r1.checkBatch([check], undefined, known)).toEqual(['denied']);
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+  });
+
   describe('lost waiters', () => {
     test('are put back in the order of their tickets, whatever the order of the call', async () => {
       await key.lose();
