@@ -125,6 +125,8 @@ function key_limits.take_own(keys, state, declared, call)
     continue_as(keys, call, before, own)
   else
     begin_without_ids(keys, before, own)
+    -- A state that was lost alone has left others.
+    begin_without_ids(keys, own, own)
     if not own.has_boundary then
       -- Its ids have the names of hits.
       state.hits = 0

@@ -1,6 +1,6 @@
 import type { CalendarUnit } from '../../../src/limiter/calendar/calendar.js';
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
-import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
+import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { FurtherLimit } from '../../support/limits.js';
 import {
   type ReplicaOptions,
@@ -144,6 +144,17 @@ describe('algorithms', () => {
         expect(await idsOf('minute')).toEqual([{}, {}]);
       },
     );
+
+    test('that a lost state has left do not come back with other rules', async () => {
+      await withOwn(bucket(5), 9).check(['a']);
+      await key.setTime(1000);
+      await withOwn(bucket(5), 9).check(['b']);
+      await key.lose('state');
+      await withOwn(DEFAULT_ALGORITHM, 9).check(['c']);
+      await key.setTime(2000);
+      await withOwn(bucket(5), 9).check(['d']);
+      expect(await idsOf()).toEqual([{ d: micros(2000) }, {}]);
+    });
 
     test('of a bucket with another window expire after that', async () => {
       await withOwn(bucket(5), 9).check(['a']);
