@@ -311,6 +311,7 @@ function endsIn({ state }: Snapshot): (readonly [string, number])[] {
   return limits.flatMap(({ name, report }) => (report ? [[name, report.until] as const] : []));
 }
 
+const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 const LEASE_PART_LEFT = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
 /** What all replicas are told when Redis seems to have lost the key. */
 const MEMORY_LOST = '{"memoryLost":true}';
@@ -330,7 +331,9 @@ function checkRecovery(
   const granted = world.requestOfTicket(lowestTicket);
   const isRemembered =
     granted?.approval?.isForgotten === false && now < rememberedUntil(granted.approval.windowEnd);
-  if (messages.includes(MEMORY_LOST) && isRemembered) {
+  // A key that began so lately could not have recovered, if it was lost instead of idle.
+  const mayHaveRecovered = now >= (state?.born ?? 0) + RECOVERY_MILLIS;
+  if (messages.includes(MEMORY_LOST) && isRemembered && mayHaveRecovered) {
     throw new Violation('an approval is not taken for a loss', `${granted.id} was approved`);
   }
   const begins = (state?.recoveryUntil ?? 0) > 0 && (stored.state?.recoveryUntil ?? 0) === 0;
