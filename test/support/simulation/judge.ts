@@ -102,14 +102,15 @@ export class Judge {
     const isOpened = run.script !== 'renew' && !needsAllNames(reply);
     const stored = this.#found(run, change, isOpened);
     const beginsKey = findsNoKey(run, stored, after);
+    const wasTorn = this.#isTorn;
     if (isOpened && stored.state && after.state && beginsKey) this.#isTorn = false;
     const approved = newlyApproved(run, stored, after, beginsKey);
     const call: JudgedCall = {
       ...{ number: this.#calls, run, reply, stored, after, messages, approved, beginsKey },
       isTorn: this.#isTorn,
     };
-    // Of a torn key, the parts contradict each other until it is begun again.
-    if (isOpened && !this.#isTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
+    // Of a torn key, the parts contradict each other until it is begun again, as what that call finds of it does.
+    if (isOpened && !wasTorn && stored.isConsistent && after.isConsistent) judgeByModel(call);
     this.#owners.judge(call);
     if (isOpened) this.#approvals.judge(call);
     if (isOpened) this.#reports.judge(call);
