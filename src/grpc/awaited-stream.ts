@@ -7,6 +7,14 @@ import type { Clock } from '../common/clock.js';
 /** Why something was ended before its client did its part. */
 export type EndReason = 'too_many' | 'too_late';
 
+/** Something that may be awaited, in one place at a time. */
+export interface AwaitedItem {
+  /** When it was added. */
+  since: number;
+  /** What it takes; see {@link Awaited.grow}. */
+  bytes: number;
+}
+
 interface AwaitedOptions<T> {
   readonly max: number;
   /** The bound of the bytes of all together; see {@link Awaited.grow}. */
@@ -21,9 +29,9 @@ interface AwaitedOptions<T> {
  * waited longest is ended. That is never one whose client does its part at once, so slow clients can't lock other
  * clients out.
  */
-export class Awaited<T> {
+export class Awaited<T extends AwaitedItem> {
   /** In the order in which they were added. */
-  readonly #entries = new Map<T, { readonly since: number; bytes: number }>();
+  readonly #items = new Set<T>();
   #bytes = 0;
   #cancelTimer: (() => void) | undefined;
 
@@ -31,31 +39,29 @@ export class Awaited<T> {
 
   add(what: T): void {
     const { max, millis, clock } = this.options;
-    if (this.#entries.size >= max) this.#endFirst('too_many');
-    this.#entries.set(what, { since: clock.now(), bytes: 0 });
+    if (this.#items.size >= max) this.#endFirst('too_many');
+    this.#items.add(what);
+    what.since = clock.now();
+    what.bytes = 0;
     if (!this.#cancelTimer) this.#look(millis);
   }
 
   /** Adds bytes to what it takes. */
   grow(what: T, bytes: number): void {
-    const entry = this.#entries.get(what);
-    if (!entry) return;
-    entry.bytes += bytes;
+    if (!this.#items.has(what)) return;
+    what.bytes += bytes;
     this.#bytes += bytes;
     while (this.#bytes > (this.options.maxBytes ?? Infinity)) this.#endFirst('too_many');
   }
 
   /** Called when its client has done its part, or has disconnected. */
   delete(what: T): void {
-    const entry = this.#entries.get(what);
-    if (!entry) return;
-    this.#bytes -= entry.bytes;
-    this.#entries.delete(what);
+    if (this.#items.delete(what)) this.#bytes -= what.bytes;
   }
 
   close(): void {
     this.#cancelTimer?.();
-    this.#entries.clear();
+    this.#items.clear();
   }
 
   /** One timer is enough for all, since the first one added is the first one due. */
@@ -63,7 +69,7 @@ export class Awaited<T> {
     const { millis, clock } = this.options;
     this.#cancelTimer = clock.after(afterMillis, () => {
       this.#cancelTimer = undefined;
-      for (const { since } of this.#entries.values()) {
+      for (const { since } of this.#items) {
         const left = since + millis - clock.now();
         if (left > 0) {
           this.#look(left);
@@ -75,7 +81,7 @@ export class Awaited<T> {
   }
 
   #endFirst(reason: EndReason): void {
-    const [first] = this.#entries.keys();
+    const [first] = this.#items;
     if (first === undefined) return;
     this.delete(first);
     this.options.end(first, reason);
@@ -85,8 +91,12 @@ export class Awaited<T> {
 /** The statuses of calls that fail, but not since their client has sent something wrong. */
 const NO_REJECTIONS: readonly unknown[] = [status.UNAVAILABLE, status.DEADLINE_EXCEEDED];
 
-/** What is told how its streams end. */
+/** The connection of streams. */
 export interface StreamsOwner {
+  /** Its streams whose requests have not arrived in full, and others. */
+  readonly coming: Awaited<AwaitedStream>;
+  /** Its streams whose answers have not been read, and others. */
+  readonly answered: Awaited<AwaitedStream>;
   /** A call was accepted, before or with its answer. */
   onAccepted(): void;
   /** A stream was answered with a rejection. */
@@ -107,59 +117,22 @@ export function closeAnswered(stream: ServerHttp2Stream): void {
 }
 
 /**
- * A stream whose client is awaited: first until its request has arrived in full, and then until it has read the answer. It is
- * told what happens to the stream by the code that serves it: each listener more costs a call time. For a stream that is served
- * elsewhere, `watchAnswer` and `watchRequest` add listeners.
+ * A stream whose client is awaited: first until its request has arrived in full, and then until it has read the answer. The code
+ * that serves it tells what happens: each listener more costs a call time. For a stream that is served elsewhere, `watchAnswer` and
+ * `watchRequest` add listeners.
  */
-export class AwaitedStream {
-  #isOver = false;
+export class AwaitedStream implements AwaitedItem {
+  since = 0;
+  bytes = 0;
+  #isAnswered = false;
 
   /** @param hasEnd whether its answer ends */
   constructor(
-    private readonly stream: ServerHttp2Stream,
+    readonly stream: ServerHttp2Stream,
     private readonly hasEnd: boolean,
-    private readonly coming: Awaited<ServerHttp2Stream>,
-    private readonly answered: Awaited<ServerHttp2Stream>,
-    private readonly owner: StreamsOwner,
+    private readonly connection: StreamsOwner,
   ) {
-    coming.add(stream);
-  }
-
-  /** A piece of its request has arrived. */
-  grown({ length }: Buffer): void {
-    this.coming.grow(this.stream, length);
-  }
-
-  /** Its request has arrived in full. */
-  ended(): void {
-    this.coming.delete(this.stream);
-    if (this.stream.headersSent && this.hasEnd) this.answered.add(this.stream);
-  }
-
-  /** It is a call that was accepted. */
-  accepted(): void {
-    this.owner.onAccepted();
-  }
-
-  /** Its answer begins. */
-  answers(headers: OutgoingHttpHeaders, endsStream: boolean): void {
-    const { stream } = this;
-    this.#end();
-    if (endsStream && !NO_REJECTIONS.includes(headers['grpc-status'])) this.owner.onRejected();
-    if (stream.closed) return;
-    if (stream.readableEnded) {
-      if (this.hasEnd) this.answered.add(stream);
-    } else if (endsStream) {
-      closeAnswered(stream);
-    }
-  }
-
-  closed(): void {
-    const { stream } = this;
-    this.coming.delete(stream);
-    this.answered.delete(stream);
-    this.#end();
-    if (stream.aborted && !stream.headersSent) this.owner.onReset(stream);
+    connection.coming.add(this);
   }
 
   /** Notes when its answer begins, for which Node has no event. */
@@ -181,9 +154,46 @@ export class AwaitedStream {
     stream.once('end', () => this.ended());
   }
 
-  #end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.owner.onOver();
+  /** A piece of its request has arrived. */
+  protected grown({ length }: Buffer): void {
+    this.connection.coming.grow(this, length);
+  }
+
+  /** Its request has arrived in full. */
+  protected ended(): void {
+    this.connection.coming.delete(this);
+    if (this.stream.headersSent && this.hasEnd) this.connection.answered.add(this);
+  }
+
+  /** It is a call that was accepted. */
+  accepted(): void {
+    this.connection.onAccepted();
+  }
+
+  /** Its answer begins. */
+  protected answers(headers: OutgoingHttpHeaders, endsStream: boolean): void {
+    const { stream, connection } = this;
+    this.#answer();
+    if (endsStream && !NO_REJECTIONS.includes(headers['grpc-status'])) connection.onRejected();
+    if (stream.closed) return;
+    if (stream.readableEnded) {
+      if (this.hasEnd) connection.answered.add(this);
+    } else if (endsStream) {
+      closeAnswered(stream);
+    }
+  }
+
+  protected closed(): void {
+    const { stream, connection } = this;
+    connection.coming.delete(this);
+    connection.answered.delete(this);
+    this.#answer();
+    if (stream.aborted && !stream.headersSent) connection.onReset(stream);
+  }
+
+  #answer(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    this.connection.onOver();
   }
 }

@@ -18,7 +18,7 @@ import type { Readiness } from '../readiness/readiness.js';
 import type { Service } from '../service/service.js';
 import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
-import { GatewayCall, UnaryCall } from './unary-call.js';
+import { GatewayCall } from './gateway-call.js';
 import { Health, WATCH_PATH } from './health.js';
 import { loadHealthProto, loadProto, rateLimitService, reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
@@ -87,19 +87,18 @@ export async function openGrpcPort(
   );
   const streams = new StreamBounds({
     callPath,
-    serveCall: (stream, headers, awaited) => {
-      const unary = new UnaryCall(stream, headers, awaited);
-      if (!unary.isGrpc()) return;
-      const call = new GatewayCall(unary);
+    serveCall: (stream, headers, connection) => {
+      const call = new GatewayCall(stream, headers, connection);
+      if (!call.isGrpc()) return;
       try {
         service.access.enter('check', call);
-        if (call.caller) awaited.accepted();
+        if (call.caller) call.accepted();
       } catch (error) {
         // Before its message is read.
         call.fail(log.failed(error, call));
         return;
       }
-      unary.read(MAX_MESSAGE_BYTES, (bytes) => answer(call, new CallMessage(bytes)));
+      call.read(MAX_MESSAGE_BYTES, (bytes) => answer(call, new CallMessage(bytes)));
     },
     watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,

@@ -21,7 +21,16 @@ export interface Entry {
   readonly value: string;
 }
 
-export type Code = 'UNKNOWN' | 'OK' | 'OVER_LIMIT';
+/** By their numbers, as the units are. */
+export const CODES = ['UNKNOWN', 'OK', 'OVER_LIMIT'] as const;
+
+export type Code = (typeof CODES)[number];
+
+/** Of replies. */
+export const UNITS = 'UNKNOWN SECOND MINUTE HOUR DAY MONTH YEAR WEEK'.split(' ') as readonly Unit[];
+
+/** Of the limits of requests. */
+export const OVERRIDE_UNITS: readonly Unit[] = UNITS.slice(0, UNITS.indexOf('WEEK'));
 
 export type Unit = 'UNKNOWN' | keyof typeof UNIT_MILLIS;
 
@@ -55,11 +64,11 @@ export const UNIT_MILLIS = {
   YEAR: 365 * DAY_MILLIS,
 } as const;
 
-const UNITS = new Map<number, Unit>(
+const UNIT_OF_MILLIS = new Map<number, Unit>(
   Object.entries(UNIT_MILLIS).map(([unit, millis]) => [millis, unit as keyof typeof UNIT_MILLIS]),
 );
 
 /** The name of a window; `UNKNOWN` if it has none. */
 export function unitOf(windowMillis: number): Unit {
-  return UNITS.get(windowMillis) ?? 'UNKNOWN';
+  return UNIT_OF_MILLIS.get(windowMillis) ?? 'UNKNOWN';
 }

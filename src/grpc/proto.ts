@@ -1,9 +1,12 @@
+import { fileURLToPath } from 'node:url';
+
 import type { ServiceDefinition, UntypedHandleCall } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProto } from 'grpc-health-check';
 import descriptor from 'protobufjs/ext/descriptor/index.js';
 
-import { PROTO_FOLDER } from './message-codec.js';
+/** Next to `src` and to `dist`. */
+const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
 
 export const RATE_LIMIT_SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
 

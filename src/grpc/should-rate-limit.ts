@@ -13,7 +13,7 @@ import { logShadowDenial } from '../service/request-context.js';
 import type { Service } from '../service/service.js';
 import type { CallLog } from './call-log.js';
 import { checkOf, type Draft, draftsOf, isNoCheck, isPeek } from './descriptor-checks.js';
-import type { GatewayCall } from './unary-call.js';
+import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { type CallMessage, encodeReply } from './message-codec.js';
 import { repliesBy } from './reply.js';

@@ -16,6 +16,7 @@ import { type JudgedConnection, UntrustedConnections } from '../net/untrusted-co
 import type { DropReason, StreamDropReason } from '../metrics/metrics.js';
 import {
   Awaited,
+  type AwaitedItem,
   AwaitedStream,
   closeAnswered,
   type EndReason,
@@ -57,11 +58,11 @@ export interface StreamBoundsOptions {
   readonly maxWaiters: number;
   readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
   readonly clock: Clock;
-  /** Serves a stream of a call, and tells `awaited` what happens to it. */
+  /** Serves a stream of a call as an awaited one. */
   readonly serveCall: (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    awaited: AwaitedStream,
+    connection: StreamsOwner,
   ) => void;
   readonly onDropped: (reason: StreamDropReason) => void;
   readonly onConnectionDropped: (reason: DropReason) => void;
@@ -76,13 +77,19 @@ type OnStream = (
 
 /** What the connections of a port share. */
 interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
+  readonly coming: Awaited<AwaitedStream>;
+  readonly answered: Awaited<AwaitedStream>;
   readonly untrusted: UntrustedConnections;
   readonly resets: ResetBounds;
   /** The streams that were reset here, and not by their clients. */
   readonly resetHere: WeakSet<ServerHttp2Stream>;
 }
 
-class OpenConnection implements StreamsOwner {
+class OpenConnection implements StreamsOwner, AwaitedItem {
+  since = 0;
+  bytes = 0;
+  readonly coming: Awaited<AwaitedStream>;
+  readonly answered: Awaited<AwaitedStream>;
   /** Whether it is about to be closed. */
   #isEnding = false;
   /** Its streams that may still get an answer. */
@@ -91,10 +98,12 @@ class OpenConnection implements StreamsOwner {
   readonly #counted: CountedConnection;
 
   constructor(
-    private readonly session: Http2Session,
+    readonly session: Http2Session,
     readonly judged: JudgedConnection,
     private readonly port: Port,
   ) {
+    this.coming = port.coming;
+    this.answered = port.answered;
     this.#counted = port.resets.connection(session.socket.remoteAddress ?? '');
   }
 
@@ -143,9 +152,7 @@ class OpenConnection implements StreamsOwner {
  * that have not arrived in full, answers that are not read, and streams that need no token.
  */
 export class StreamBounds {
-  readonly #beginning: Awaited<Http2Session>;
-  readonly #coming: Awaited<ServerHttp2Stream>;
-  readonly #answered: Awaited<ServerHttp2Stream>;
+  readonly #beginning: Awaited<OpenConnection>;
   readonly #others = new WeakMap<Http2Session, number>();
   readonly #ended: EndedSessions;
   readonly #port: Port;
@@ -160,13 +167,13 @@ export class StreamBounds {
       max: MAX_BEGINNING,
       millis: timeouts.headMillis,
       clock,
-      end: (session) => session.destroy(),
+      end: ({ session }) => session.destroy(),
     });
     const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
-    this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
-    this.#answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
     this.#ended = new EndedSessions(clock);
     this.#port = {
+      coming: new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES }),
+      answered: new Awaited({ ...streams, max: maxWaiters + MAX_COMING }),
       untrusted: new UntrustedConnections(),
       resets: new ResetBounds(clock),
       resetHere: new WeakSet(),
@@ -191,29 +198,30 @@ export class StreamBounds {
   apply(server: Http2Server): void {
     server.updateSettings(SETTINGS);
     server.on('session', (session) => {
-      const hasBegun = (): void => this.#beginning.delete(session);
-      this.#beginning.add(session);
-      session.once('localSettings', hasBegun).once('close', hasBegun);
       this.#ended.add(session);
       const socket = this.#socket;
       if (!socket) return;
       const judged = this.#port.untrusted.begin(socket);
       const connection = new OpenConnection(session, judged, this.#port);
+      const hasBegun = (): void => this.#beginning.delete(connection);
+      this.#beginning.add(connection);
+      session.once('localSettings', hasBegun).once('close', hasBegun);
       session.prependListener('stream', () => {
         this.#connection = connection;
       });
     });
     const listeners = server.listeners('stream') as OnStream[];
     server.removeAllListeners('stream');
-    const { callPath, serveCall } = this.options;
+    const { callPath, watchPath, serveCall } = this.options;
     server.on('stream', (...args: Parameters<OnStream>) => {
       const [stream, headers, , rawHeaders] = args;
-      const awaited = this.#take(stream, headers, rawHeaders);
-      if (!awaited) return;
+      const connection = this.#take(stream, headers, rawHeaders);
+      if (!connection) return;
       if (headers[':path'] === callPath) {
-        serveCall(stream, headers, awaited);
+        serveCall(stream, headers, connection);
         return;
       }
+      const awaited = new AwaitedStream(stream, headers[':path'] !== watchPath, connection);
       awaited.watchAnswer();
       for (const listener of listeners) listener.apply(server, args);
       // Only now: a listener makes the data flow.
@@ -222,15 +230,16 @@ export class StreamBounds {
   }
 
   close(): void {
-    for (const one of [this.#beginning, this.#coming, this.#answered, this.#ended]) one.close();
+    const { coming, answered } = this.#port;
+    for (const one of [this.#beginning, coming, answered, this.#ended]) one.close();
   }
 
-  /** @returns undefined if the stream is dropped */
+  /** @returns its connection; undefined if the stream is dropped */
   #take(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     rawHeaders: readonly string[],
-  ): AwaitedStream | undefined {
+  ): OpenConnection | undefined {
     // A dropped stream emits an error.
     stream.on('error', ignore);
     const connection = this.#connection;
@@ -246,15 +255,13 @@ export class StreamBounds {
       this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return undefined;
     }
-    const { callPath, watchPath } = this.options;
-    const path = headers[':path'];
-    if (path !== callPath && !this.#admitOther(stream)) {
+    if (headers[':path'] !== this.options.callPath && !this.#admitOther(stream)) {
       this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
       connection.onRejected();
       return undefined;
     }
     connection.onOpened();
-    return new AwaitedStream(stream, path !== watchPath, this.#coming, this.#answered, connection);
+    return connection;
   }
 
   /** @returns false if its connection has too many of them */
@@ -268,7 +275,7 @@ export class StreamBounds {
     return true;
   }
 
-  readonly #drop = (stream: ServerHttp2Stream, reason: EndReason): void => {
+  readonly #drop = ({ stream }: AwaitedStream, reason: EndReason): void => {
     if (stream.headersSent) {
       this.#reset(stream, reason, constants.NGHTTP2_CANCEL);
     } else if (reason === 'too_many') {

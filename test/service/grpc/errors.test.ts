@@ -127,13 +127,17 @@ describe('errors of calls', () => {
     const rawCallsTo = useRawCalls();
 
     test.each([
-      ['garbage', Buffer.from('ffffffffffff', 'hex')],
-      ['a message that ends early', requestFrame({ descriptors: [of('test-a')] }).subarray(5, -2)],
-      ['groups in each other without end', Buffer.alloc(200_000, 0x23)],
-    ])('are an invalid argument: %s', async (_what, bytes) => {
+      ['be a RateLimitRequest', 'garbage', Buffer.from('ffffffffffff', 'hex')],
+      [
+        'be a RateLimitRequest',
+        'a message that ends early',
+        requestFrame({ descriptors: [of('test-a')] }).subarray(5, -2),
+      ],
+      ['have at most 10000 fields', 'groups in each other', Buffer.alloc(200_000, 0x23)],
+    ])('are an invalid argument, which must %s: %s', async (must, _what, bytes) => {
       expect(await calls.send([messageFrame(bytes)])).toMatchObject({
         code: 'INVALID_ARGUMENT',
-        details: 'the message must be a RateLimitRequest',
+        details: `the message must ${must}`,
       });
     });
 

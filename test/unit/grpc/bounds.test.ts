@@ -1,34 +1,47 @@
-import { Awaited, type EndReason } from '../../../src/grpc/awaited-stream.js';
+import type { ServerHttp2Stream } from 'node:http2';
+
+import {
+  Awaited,
+  type AwaitedItem,
+  type EndReason,
+  type StreamsOwner,
+} from '../../../src/grpc/awaited-stream.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { ResetBounds } from '../../../src/grpc/session-bounds.js';
 import type { CallMessage } from '../../../src/grpc/message-codec.js';
-import { GatewayCall, type UnaryCall } from '../../../src/grpc/unary-call.js';
+import { GatewayCall } from '../../../src/grpc/gateway-call.js';
 import { shouldRateLimit, type ShouldRateLimitParts } from '../../../src/grpc/should-rate-limit.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import type { Caller } from '../../../src/service/request-context.js';
 
+type Item = AwaitedItem & { readonly name: string };
+
 describe('awaited items', () => {
   let clock: ManualClock;
   let ended: [what: string, reason: EndReason][];
-  let awaited: Awaited<string>;
+  const items = 'first second third fourth gone later'
+    .split(' ')
+    .map((name) => ({ name, since: 0, bytes: 0 }));
+  const [first, second, third, fourth, gone, later] = items as [Item, Item, Item, Item, Item, Item];
+  let awaited: Awaited<Item>;
   beforeEach(() => {
     clock = new ManualClock(0);
     ended = [];
-    awaited = new Awaited<string>({
+    awaited = new Awaited<Item>({
       max: 3,
       maxBytes: 100,
       millis: 1000,
       clock,
-      end: (what, reason) => ended.push([what, reason]),
+      end: ({ name }, reason) => ended.push([name, reason]),
     });
   });
 
   test('an item ends when its time is over, unless it was deleted', async () => {
-    awaited.add('first');
+    awaited.add(first);
     await clock.advance(400);
-    awaited.add('second');
-    awaited.add('gone');
-    awaited.delete('gone');
+    awaited.add(second);
+    awaited.add(gone);
+    awaited.delete(gone);
     await clock.advance(600);
     expect(ended).toEqual([['first', 'too_late']]);
     await clock.advance(399);
@@ -36,34 +49,34 @@ describe('awaited items', () => {
     await clock.advance(1);
 
     expect(ended[1]).toEqual(['second', 'too_late']);
-    awaited.add('later');
+    awaited.add(later);
     await clock.advance(1000);
     expect(ended[2]).toEqual(['later', 'too_late']);
   });
 
   test('an item beyond the maximum ends the first', () => {
-    for (const what of ['first', 'second', 'third', 'fourth']) awaited.add(what);
+    for (const what of [first, second, third, fourth]) awaited.add(what);
 
     expect(ended).toEqual([['first', 'too_many']]);
   });
 
   test('bytes beyond the maximum end as many of the first items as necessary', () => {
-    for (const what of ['first', 'second', 'third']) awaited.add(what);
-    awaited.grow('first', 40);
-    awaited.grow('second', 40);
-    awaited.grow('third', 20);
+    for (const what of [first, second, third]) awaited.add(what);
+    awaited.grow(first, 40);
+    awaited.grow(second, 40);
+    awaited.grow(third, 20);
     expect(ended).toEqual([]);
-    awaited.grow('third', 50);
+    awaited.grow(third, 50);
     expect(ended.map(([what]) => what)).toEqual(['first', 'second']);
-    awaited.delete('third');
-    awaited.add('fourth');
-    awaited.grow('fourth', 100);
+    awaited.delete(third);
+    awaited.add(fourth);
+    awaited.grow(fourth, 100);
 
     expect(ended).toHaveLength(2);
   });
 
   test('no item ends after close', async () => {
-    awaited.add('first');
+    awaited.add(first);
     awaited.close();
     await clock.advance(2000);
 
@@ -146,19 +159,31 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
   const answer = shouldRateLimit({
     service: { slices: { next: () => blocked } },
     settings: { GRPC_KEY_TEMPLATE: '{entries}' },
-    log: { failed: (error: unknown) => error },
+    log: {
+      failed: (error: Error & { code?: unknown }) => ({ code: error.code, details: error.message }),
+    },
   } as unknown as ShouldRateLimitParts);
+  const ignore = (): void => undefined;
+  const awaited = { add: ignore };
+  const connection = {
+    ...{ coming: awaited, answered: awaited, onOver: ignore, onRejected: ignore },
+  } as unknown as StreamsOwner;
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
-      const unary = { isOver: false, headers: {}, fail: resolve } as unknown as UnaryCall;
-      const gateway = Object.assign(new GatewayCall(unary), { caller: { name: 'one' } as Caller });
+      const stream = {
+        on: () => stream,
+        respond: resolve,
+        close: ignore,
+      } as unknown as ServerHttp2Stream;
+      const gateway = new GatewayCall(stream, {}, connection);
+      gateway.caller = { name: 'one' } as Caller;
       answer(gateway, { length: bytes } as unknown as CallMessage);
     });
   const most = BODY_BYTES.caller / (256 * KIB);
   const begun = Array.from({ length: most }, () => call(240 * KIB));
-  expect(await call(4 * KIB)).toMatchObject({ code: 'NO_ROOM_FOR_BODY' });
+  expect(await call(4 * KIB)).toMatchObject({ 'grpc-status': 'NO_ROOM_FOR_BODY' });
   unblock();
   await Promise.all(begun);
 
-  expect(await call(240 * KIB)).toMatchObject({ message: 'the slice failed' });
+  expect(await call(240 * KIB)).toMatchObject({ 'grpc-message': 'the%20slice%20failed' });
 });

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { extent } from '../../support/extent.js';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
 import type { Entry } from '../../../src/grpc/messages.js';
-import { decodeRequest } from '../../../src/grpc/message-codec.js';
+import { decodeRequest, encodeReply, UnreadableMessage } from '../../../src/grpc/message-codec.js';
+import { loadProto, rateLimitService } from '../../../src/grpc/proto.js';
 
 /** Few characters, so that separators come often, and next to each other. */
 const text = fc.string({
@@ -171,4 +172,75 @@ test.each([
       },
     ],
   });
+});
+
+/** Encoded and decoded by protobufjs, from `proto/`. */
+const { ShouldRateLimit: method } = rateLimitService(loadProto());
+const units = fc.constantFrom('UNKNOWN' as const, 'SECOND' as const, 'YEAR' as const);
+const numbers = fc.oneof(fc.nat(300), fc.nat(2 ** 31 - 1));
+const limits = fc.record({ requests_per_unit: numbers, unit: units });
+const pairs = fc.record({
+  key: fc.string({ unit: 'grapheme' }),
+  value: fc.string({ unit: 'grapheme' }),
+});
+
+test('a request is read as protobufjs writes it', () => {
+  const descriptors = fc.record({
+    entries: fc.array(pairs),
+    limit: fc.option(limits),
+    hits_addend: fc.option(fc.record({ value: fc.oneof(numbers, fc.constant(2 ** 40)) })),
+    is_negative_hits: fc.boolean(),
+  });
+  const requests = fc.record({
+    domain: fc.string(),
+    descriptors: fc.array(descriptors, { maxLength: 4 }),
+    hits_addend: numbers,
+  });
+  fc.assert(
+    fc.property(requests, (request) => {
+      expect(decodeRequest(method.requestSerialize(request))).toEqual(request);
+    }),
+    { numRuns: extent(200, 2000) },
+  );
+});
+
+test('a reply is written so that protobufjs reads it', () => {
+  const codes = fc.constantFrom('UNKNOWN' as const, 'OK' as const, 'OVER_LIMIT' as const);
+  const statuses = fc.record({
+    code: codes,
+    current_limit: limits.chain((limit) => fc.string().map((name) => ({ ...limit, name }))),
+    limit_remaining: numbers,
+    duration_until_reset: fc.record({ seconds: numbers, nanos: numbers }),
+  });
+  const replies = fc.record({
+    overall_code: codes,
+    statuses: fc.array(statuses, { maxLength: 100 }),
+    response_headers_to_add: fc.array(pairs),
+  });
+  fc.assert(
+    fc.property(replies, (reply) => {
+      const frame = encodeReply(reply);
+      expect([frame[0], frame.readUInt32BE(1)]).toEqual([0, frame.length - 5]);
+      expect(method.responseDeserialize(frame.subarray(5))).toMatchObject(reply);
+    }),
+    { numRuns: extent(200, 2000) },
+  );
+});
+
+test('bytes that are no request are told to be none, and unknown fields are skipped', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
+      const known = requestWith();
+      try {
+        expect(decodeRequest(Buffer.concat([known, bytes])).descriptors).toBeDefined();
+      } catch (error) {
+        expect(error).toBeInstanceOf(UnreadableMessage);
+      }
+    }),
+    { numRuns: extent(500, 20_000) },
+  );
+  // A varint, 64 bits, bytes, a group with a varint, 32 bits.
+  const unknown = [0x50, 1, 0x51, 1, 2, 3, 4, 5, 6, 7, 8, 0x52, 1, 9, 0x53, 0x50, 1, 0x54, 0x55];
+  const all = Buffer.concat([Buffer.from([...unknown, 1, 2, 3, 4]), requestWith()]);
+  expect(decodeRequest(all)).toStrictEqual(decodeRequest(requestWith()));
 });

@@ -9,10 +9,8 @@ import express from 'express';
 import { Cluster, Command, Redis, SentinelConnector } from 'ioredis';
 import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
 import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
-import protobuf from 'protobufjs';
 
 import { http2ServerOf } from '../../../src/grpc/grpc-port.js';
-import { loadProto, RATE_LIMIT_SERVICE } from '../../../src/grpc/proto.js';
 import { startFakeRedis } from '../../support/fake-redis.js';
 
 // The parts of other packages that Sluice uses although they are not public. Any release may change them, so
@@ -53,13 +51,6 @@ async function isConnected(holds: (client: Redis) => boolean): Promise<boolean> 
 const hasMethods = (prototype: object, ...names: string[]): boolean =>
   names.every((name) => typeof (prototype as Record<string, unknown>)[name] === 'function');
 
-/** The method of Envoy's rate limit service, with what its types hide. */
-const { ShouldRateLimit: method } = loadProto()[RATE_LIMIT_SERVICE] as unknown as {
-  readonly ShouldRateLimit: {
-    requestSerialize(value: object): Buffer;
-    requestDeserialize(reader: object): { readonly domain: string };
-  };
-};
 
 const PARTS: readonly PrivatePart[] = [
   {
@@ -137,24 +128,6 @@ const PARTS: readonly PrivatePart[] = [
       const isFound = http2ServerOf(server).listening;
       server.forceShutdown();
       return isFound;
-    },
-  },
-  {
-    package: 'protobufjs',
-    part: 'override uint32',
-    file: 'grpc/message-codec.ts',
-    why: 'the decoder of a message reads the tag of each field with it, which is not promised',
-    isThere: () => {
-      let calls = 0;
-      class Counting extends protobuf.BufferReader {
-        override uint32(): number {
-          calls += 1;
-          return super.uint32();
-        }
-      }
-      method.requestDeserialize(new Counting(method.requestSerialize({ domain: 'edge' })));
-      // The tag, and the length of the text.
-      return calls === 2;
     },
   },
   {

@@ -15,7 +15,7 @@ import {
   correlationIdOf,
   type RequestContext,
 } from '../service/request-context.js';
-import type { AwaitedStream } from './awaited-stream.js';
+import { AwaitedStream, type StreamsOwner } from './awaited-stream.js';
 import { type CallFailure, RequestFrames } from './message-codec.js';
 
 /** Of grpc-timeout: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
@@ -26,48 +26,75 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
 const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
 const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate) };
 const CONTENT = { ':status': 200, 'content-type': 'application/grpc+proto' };
-const REPLY = { ...CONTENT, 'grpc-accept-encoding': 'identity,deflate,gzip' };
-const WITH_TRAILERS = { waitForTrailers: true };
+const ACCEPTED_ENCODINGS = { ...CONTENT, 'grpc-accept-encoding': 'identity,deflate,gzip' };
+/** Without a date, which no client of gRPC reads: it would cost a call a tenth of its HTTP/2. */
+const WITH_TRAILERS = { waitForTrailers: true, sendDate: false };
 const OK = { 'grpc-status': status.OK };
 
+/** The time that an answer needs, as a part of the time until Envoy gives up, and at least. */
+const ANSWER_PART = 0.1;
+const ANSWER_MILLIS = 5;
+
 /**
- * A call with one message each way, on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. grpc-js
- * would take three times the processor's time.
+ * A gateway's call, with one message each way, on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
+ * grpc-js would take three times the processor's time.
  */
-export class UnaryCall {
+export class GatewayCall extends AwaitedStream implements ConnectedRequest {
+  readonly startedAt = performance.now();
+  caller: RequestContext['caller'];
+  span: RequestContext['span'];
+  keys: readonly string[] | undefined;
   /** When its client gives up, in milliseconds since 1970; infinite if it does not. */
-  readonly deadline: number = Infinity;
-  /** Called once its client has given up, or has its answer. */
-  onOver: (() => void) | undefined;
+  readonly #deadline: number = Infinity;
+  #correlationId: string | undefined;
   #isOver = false;
   #timer: NodeJS.Timeout | undefined;
   #frames: RequestFrames | undefined;
   #onMessage: ((bytes: Buffer) => void) | undefined;
+  /** The presences of its checks that may wait. */
+  #waiting: Set<CallerPresence> | undefined;
+  #waitsNoMore = false;
 
   constructor(
-    private readonly stream: ServerHttp2Stream,
-    readonly headers: IncomingHttpHeaders,
-    private readonly awaited: AwaitedStream,
+    stream: ServerHttp2Stream,
+    readonly headers: IncomingHttpHeaders & RequestContext['headers'],
+    connection: StreamsOwner,
   ) {
+    super(stream, true, connection);
     const timeout = headers['grpc-timeout'];
     if (timeout !== undefined) {
       const millis = millisOf(String(timeout));
-      this.deadline = Date.now() + millis;
-      if (millis <= LONGEST_TIMER_MILLIS) this.#timer = setTimeout(this.#onDeadline, millis);
+      this.#deadline = Date.now() + millis;
+      if (millis <= LONGEST_TIMER_MILLIS) this.#timer = setTimeout(endLate, millis, this);
     }
     stream.on('close', this.#onClose);
   }
 
+  /** Most calls are not logged, and need none. */
+  get correlationId(): string {
+    return (this.#correlationId ??= correlationIdOf(this.headers));
+  }
+
+  /** The owner of the share that it takes from: its caller, or its connection if there are no tokens. */
+  get owner(): string {
+    if (this.caller) return this.caller.name;
+    const { remoteAddress, remotePort } = this.stream.session?.socket ?? {};
+    return remoteAddress === undefined ? 'unknown' : `${remoteAddress}:${remotePort}`;
+  }
+
   /** Whether it needs no answer any more. */
-  get isOver(): boolean {
+  get isCancelled(): boolean {
     // A stream may be destroyed for a while before it is closed.
     return this.#isOver || this.stream.destroyed || this.stream.closed;
   }
 
-  /** The address and the port of its client. */
-  get peer(): string {
-    const { remoteAddress, remotePort } = this.stream.session?.socket ?? {};
-    return remoteAddress === undefined ? 'unknown' : `${remoteAddress}:${remotePort}`;
+  /**
+   * How long its checks may wait. The gateway has to get a denial before it gives up: after that it may let the request
+   * pass. The checks of a gateway that never gives up may wait without end.
+   */
+  get millisToWait(): number {
+    const left = this.#deadline - Date.now();
+    return Math.min(left - ANSWER_MILLIS, left * (1 - ANSWER_PART));
   }
 
   /** Rejects a request that is not one of gRPC. @returns whether it is one */
@@ -84,7 +111,7 @@ export class UnaryCall {
    * @param maxBytes of the message
    */
   read(maxBytes: number, onMessage: (bytes: Buffer) => void): void {
-    if (Number.isNaN(this.deadline)) {
+    if (Number.isNaN(this.#deadline)) {
       const details = `Invalid grpc-timeout value "${String(this.headers['grpc-timeout'])}"`;
       this.fail({ code: status.INTERNAL, details });
       return;
@@ -94,20 +121,41 @@ export class UnaryCall {
     this.stream.on('end', this.#onEnd).on('data', this.#onData);
   }
 
+  /** Runs `work` with a presence that ends when the gateway gives up, or by `withdrawWaiting`. */
+  async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
+    const client = new CallerPresence();
+    if (this.#waitsNoMore || this.isCancelled) client.disconnect();
+    const waiting = (this.#waiting ??= new Set());
+    waiting.add(client);
+    try {
+      return await work(client);
+    } finally {
+      waiting.delete(client);
+    }
+  }
+
+  /** Withdraws the checks that wait, and lets no check wait from now on. */
+  withdrawWaiting(): void {
+    this.#waitsNoMore = true;
+    if (this.#waiting) for (const client of [...this.#waiting]) client.disconnect();
+  }
+
   /** @param frame a message in its frame */
   reply(frame: Buffer): void {
-    if (this.isOver) return;
-    const { stream } = this;
-    stream.respond(REPLY, WITH_TRAILERS);
-    this.awaited.accepted();
-    this.awaited.answers(REPLY, false);
-    stream.on('wantTrailers', this.#sendTrailers);
+    if (this.isCancelled) return;
+    const { stream, headers } = this;
+    // Few clients compress, and say so.
+    const reply = headers['grpc-accept-encoding'] === undefined ? CONTENT : ACCEPTED_ENCODINGS;
+    stream.respond(reply, WITH_TRAILERS);
+    this.accepted();
+    this.answers(reply, false);
+    stream.on('wantTrailers', sendTrailers);
     stream.end(frame);
     this.#end();
   }
 
   fail({ code, details }: CallFailure): void {
-    if (this.isOver) return;
+    if (this.isCancelled) return;
     this.#respondAlone({
       ...CONTENT,
       'grpc-status': code,
@@ -117,20 +165,20 @@ export class UnaryCall {
 
   #respondAlone(headers: OutgoingHttpHeaders): void {
     this.stream.respond(headers, { endStream: true });
-    this.awaited.answers(headers, true);
+    this.answers(headers, true);
     this.#end();
   }
 
   readonly #onData = (piece: Buffer): void => {
-    this.awaited.grown(piece);
-    if (this.isOver) return;
+    this.grown(piece);
+    if (this.isCancelled) return;
     const failure = this.#frames?.add(piece);
     if (failure) this.fail(failure);
   };
 
   readonly #onEnd = (): void => {
-    this.awaited.ended();
-    if (this.isOver) return;
+    this.ended();
+    if (this.isCancelled) return;
     const [frames, onMessage] = [this.#frames, this.#onMessage];
     if (!frames || !onMessage) return;
     const message = frames.end();
@@ -169,16 +217,11 @@ export class UnaryCall {
       this.fail({ code, details });
       return;
     }
-    if (!this.isOver) onMessage(message);
+    if (!this.isCancelled) onMessage(message);
   }
 
-  readonly #sendTrailers = (): void => this.stream.sendTrailers(OK);
-
-  readonly #onDeadline = (): void =>
-    this.fail({ code: status.DEADLINE_EXCEEDED, details: 'Deadline exceeded' });
-
   readonly #onClose = (): void => {
-    this.awaited.closed();
+    this.closed();
     this.#end();
   };
 
@@ -186,84 +229,20 @@ export class UnaryCall {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#timer);
-    this.onOver?.();
+    this.withdrawWaiting();
   }
+}
+
+function endLate(call: GatewayCall): void {
+  call.fail({ code: status.DEADLINE_EXCEEDED, details: 'Deadline exceeded' });
+}
+
+function sendTrailers(this: ServerHttp2Stream): void {
+  this.sendTrailers(OK);
 }
 
 /** @returns NaN if the text is no timeout */
 function millisOf(timeout: string): number {
   const [, count, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(timeout) ?? [];
   return Math.floor(Number(count ?? NaN) * (UNIT_MILLIS[unit] ?? NaN));
-}
-
-/** The time that an answer needs, as a part of the time until Envoy gives up, and at least. */
-const ANSWER_PART = 0.1;
-const ANSWER_MILLIS = 5;
-
-/** A gateway's call, as the rest of the service knows it. */
-export class GatewayCall implements ConnectedRequest {
-  readonly startedAt = performance.now();
-  readonly headers: RequestContext['headers'];
-  caller: RequestContext['caller'];
-  span: RequestContext['span'];
-  keys: readonly string[] | undefined;
-  #correlationId: string | undefined;
-  /** The presences of its checks that may wait. */
-  #waiting: Set<CallerPresence> | undefined;
-  #waitsNoMore = false;
-
-  constructor(private readonly call: UnaryCall) {
-    this.headers = call.headers;
-    call.onOver = () => this.withdrawWaiting();
-  }
-
-  /** Most calls are not logged, and need none. */
-  get correlationId(): string {
-    return (this.#correlationId ??= correlationIdOf(this.headers));
-  }
-
-  /** The owner of the share that it takes from: its caller, or its connection if there are no tokens. */
-  get owner(): string {
-    return this.caller?.name ?? this.call.peer;
-  }
-
-  get isCancelled(): boolean {
-    return this.call.isOver;
-  }
-
-  /**
-   * How long its checks may wait. The gateway has to get a denial before it gives up: after that it may let the request
-   * pass. The checks of a gateway that never gives up may wait without end.
-   */
-  get millisToWait(): number {
-    const left = this.call.deadline - Date.now();
-    return Math.min(left - ANSWER_MILLIS, left * (1 - ANSWER_PART));
-  }
-
-  /** Runs `work` with a presence that ends when the gateway gives up, or by `withdrawWaiting`. */
-  async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
-    const client = new CallerPresence();
-    if (this.#waitsNoMore || this.isCancelled) client.disconnect();
-    const waiting = (this.#waiting ??= new Set());
-    waiting.add(client);
-    try {
-      return await work(client);
-    } finally {
-      waiting.delete(client);
-    }
-  }
-
-  /** Withdraws the checks that wait, and lets no check wait from now on. */
-  withdrawWaiting(): void {
-    this.#waitsNoMore = true;
-    for (const client of [...(this.#waiting ?? [])]) client.disconnect();
-  }
-
-  reply(frame: Buffer): void {
-    this.call.reply(frame);
-  }
-
-  fail(failure: CallFailure): void {
-    this.call.fail(failure);
-  }
 }
