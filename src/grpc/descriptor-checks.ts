@@ -37,18 +37,18 @@ export function draftsOf(
   keyOf: KeyOf,
   policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
 ): Draft[] {
-  const { domain, descriptors, ...request } = validRequest(message);
+  const { domain, descriptors, hits_addend: hitsOfAll } = validRequest(message);
   return descriptors.map(({ entries, limit, hits_addend, is_negative_hits }, index) => {
-    const path = `descriptors[${index}].entries`;
     const keyIn = (ofKey: readonly Entry[]): string => parseKey(keyOf(domain, ofKey));
-    const { key, ...list } = listNamedIn(entries, path, keyIn, policyOf) ?? { key: keyIn(entries) };
+    const named = listNamedIn(entries, index, keyIn, policyOf);
     return {
-      key,
-      hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
+      key: named?.key ?? keyIn(entries),
+      lane: named?.lane,
+      group: named?.group,
+      hits: hits_addend?.value ?? Math.max(1, hitsOfAll),
       isRefund: is_negative_hits,
       limit,
       index,
-      ...list,
     };
   });
 }
@@ -73,16 +73,16 @@ export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): As
   if (isPeek(draft)) return { key, lane, group, hits, canWait: false };
   if (draft.isRefund) return { key, lane, group, refund: refundOf(draft, policy), canWait: false };
   const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
-  const check = {
+  const canWait = maxWaitMillis > 0;
+  return {
     key,
-    maxRequests: maximumOf(draft, policy),
     lane,
     group,
-    ...(hits > 1 ? { hits } : {}),
+    maxRequests: maximumOf(draft, policy),
+    hits: hits > 1 ? hits : undefined,
+    canWait,
+    maxWaitMillis: canWait ? maxWaitMillis : undefined,
   };
-  return maxWaitMillis > 0
-    ? { ...check, canWait: true, maxWaitMillis }
-    : { ...check, canWait: false };
 }
 
 /** Other limits have no window whose hits could be given back. */
@@ -98,13 +98,13 @@ function refundOf({ hits, index }: Draft, { limits }: KeyPolicy): number {
 /**
  * The list that an entry names, and the key that the others make. An entry names a list only if the rule of that key has such
  * lists, so that the keys of all others stay as they were.
- * @param path of the entries, for errors
+ * @param index of the descriptor, for errors
  * @returns undefined if none does
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 function listNamedIn(
   entries: readonly Entry[],
-  path: string,
+  index: number,
   keyIn: (ofKey: readonly Entry[]) => string,
   policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
 ): (NamedList & { readonly key: string }) | undefined {
@@ -113,6 +113,7 @@ function listNamedIn(
     const entry = entries[at];
     // Nearly all descriptors name none.
     if (!entry) continue;
+    const path = `descriptors[${index}].entries`;
     const ofKey = entries.filter(({ key }) => key !== name);
     if (ofKey.length === 0) continue;
     const key = keyIn(ofKey);

@@ -68,15 +68,20 @@ function joined(entries: readonly Entry[], textOf: (entry: Entry) => string): st
   return entries.length === 1 && first ? textOf(first) : entries.map(textOf).join();
 }
 
+/** Most texts have none of these. */
+const ENCODED = /[%,]/;
+const ENCODED_IN_NAMES = /[%,=:]/;
+
 /**
  * Searches the text once for each character. A replacement function for each match would take a hundred times as long
  * for some texts.
  */
 export function encoded(text: string): string {
-  return text.replaceAll('%', '%25').replaceAll(',', '%2C');
+  return ENCODED.test(text) ? text.replaceAll('%', '%25').replaceAll(',', '%2C') : text;
 }
 
 export function encodedName(text: string): string {
+  if (!ENCODED_IN_NAMES.test(text)) return text;
   return encoded(text).replaceAll('=', '%3D').replaceAll(':', '%3A');
 }
 

@@ -4,6 +4,7 @@ import { status } from '@grpc/grpc-js';
 
 import {
   CODES,
+  type DescriptorStatus,
   OVERRIDE_UNITS,
   type RateLimitRequest,
   type RateLimitResponse,
@@ -96,17 +97,6 @@ const DESCRIPTOR = [
   flag('is_negative_hits'),
 ];
 const REQUEST = [text('domain'), message('descriptors', DESCRIPTOR, true), number('hits_addend')];
-const STATUS = [
-  oneOf('code', CODES),
-  message('current_limit', [number('requests_per_unit'), oneOf('unit', UNITS), text('name')]),
-  number('limit_remaining'),
-  message('duration_until_reset', [number('seconds'), number('nanos')]),
-];
-const RESPONSE = [
-  oneOf('overall_code', CODES),
-  message('statuses', STATUS, true),
-  message('response_headers_to_add', [text('key'), text('value')], true),
-];
 
 /** Replaces a text that is not UTF-8: half a surrogate pair, which UTF-8 can't encode. */
 export const NOT_UTF8 = '\ud800';
@@ -219,51 +209,27 @@ export function decodeRequest(bytes: Buffer): RateLimitRequest {
   return new MessageReader(bytes).read(REQUEST, bytes.length) as RateLimitRequest;
 }
 
-/** Writes messages from their ends, so that the length of each part is known where it is written: twice as fast as protobufjs. */
+/**
+ * Writes a message from its end, so that the length of each part is known where it is written. Zeros and empty texts are left out.
+ * protobufjs would take three times as long.
+ */
 class ReverseWriter {
   #bytes = Buffer.allocUnsafe(4096);
   #at = this.#bytes.length;
 
-  /** @returns a message in its frame */
-  framed(fields: readonly Field[], message: object): Buffer {
-    this.#at = this.#bytes.length;
-    this.#message(fields, message as Readonly<Record<string, unknown>>);
-    const length = this.#bytes.length - this.#at;
-    this.#reserve(FRAME_HEAD_BYTES);
-    this.#at -= FRAME_HEAD_BYTES;
-    this.#bytes[this.#at] = 0;
-    this.#bytes.writeUInt32BE(length, this.#at + 1);
-    return Buffer.from(this.#bytes.subarray(this.#at));
+  get size(): number {
+    return this.#bytes.length - this.#at;
   }
 
-  #message(fields: readonly Field[], message: Readonly<Record<string, unknown>>): void {
-    for (let i = fields.length - 1; i >= 0; i -= 1) {
-      const field = fields[i];
-      if (!field) continue;
-      const value = message[field.name] ?? field.none;
-      const tag = ((i + 1) << WAY_BITS) | field.way;
-      if (field.isRepeated) {
-        const values = value as readonly unknown[];
-        for (let j = values.length - 1; j >= 0; j -= 1) this.#field(tag, field, values[j]);
-      } else if (value !== field.none) {
-        this.#field(tag, field, value);
-      }
-    }
+  number(field: number, value: number): void {
+    if (value === 0) return;
+    this.#varint(value);
+    this.#varint((field << WAY_BITS) | VARINT);
   }
 
-  #field(tag: number, { way, names, fields }: Field, value: unknown): void {
-    if (way === BYTES) {
-      const left = this.#bytes.length - this.#at;
-      if (fields) this.#message(fields, value as Readonly<Record<string, unknown>>);
-      else this.#text(value as string);
-      this.#varint(this.#bytes.length - this.#at - left);
-    } else {
-      this.#varint(names ? names.indexOf(value as string) : (value as number));
-    }
-    this.#varint(tag);
-  }
-
-  #text(text: string): void {
+  text(field: number, text: string): void {
+    if (text === '') return;
+    const { size } = this;
     this.#reserve(3 * text.length);
     let left = text.length;
     // Faster than `write` for texts as short as most are.
@@ -273,10 +239,30 @@ class ReverseWriter {
       this.#at -= 1;
       this.#bytes[this.#at] = code;
     }
-    if (left === 0) return;
-    const rest = text.slice(0, left);
-    this.#at -= Buffer.byteLength(rest);
-    this.#bytes.write(rest, this.#at);
+    if (left > 0) {
+      const rest = text.slice(0, left);
+      this.#at -= Buffer.byteLength(rest);
+      this.#bytes.write(rest, this.#at);
+    }
+    this.begin(field, size);
+  }
+
+  /** Begins a text or a message. @param sizeAfter the size before its last part was written */
+  begin(field: number, sizeAfter: number): void {
+    this.#varint(this.size - sizeAfter);
+    this.#varint((field << WAY_BITS) | BYTES);
+  }
+
+  /** @returns the message in its frame */
+  takeFrame(): Buffer {
+    const length = this.size;
+    this.#reserve(FRAME_HEAD_BYTES);
+    this.#at -= FRAME_HEAD_BYTES;
+    this.#bytes[this.#at] = 0;
+    this.#bytes.writeUInt32BE(length, this.#at + 1);
+    const frame = Buffer.from(this.#bytes.subarray(this.#at));
+    this.#at = this.#bytes.length;
+    return frame;
   }
 
   #varint(value: number): void {
@@ -303,9 +289,44 @@ class ReverseWriter {
 
 const writer = new ReverseWriter();
 
-/** @returns a reply in its frame */
+/** The numbers of the fields are those in `proto/`. @returns a reply in its frame */
 export function encodeReply(reply: RateLimitResponse): Buffer {
-  return writer.framed(RESPONSE, reply);
+  const { statuses, response_headers_to_add: headers } = reply;
+  for (let i = headers.length - 1; i >= 0; i -= 1) writeHeader(headers[i]);
+  for (let i = statuses.length - 1; i >= 0; i -= 1) writeStatus(statuses[i]);
+  writer.number(1, CODES.indexOf(reply.overall_code));
+  return writer.takeFrame();
+}
+
+function writeHeader(
+  header: RateLimitResponse['response_headers_to_add'][number] | undefined,
+): void {
+  if (!header) return;
+  const { size } = writer;
+  writer.text(2, header.value);
+  writer.text(1, header.key);
+  writer.begin(3, size);
+}
+
+function writeStatus(of: DescriptorStatus | undefined): void {
+  if (!of) return;
+  const { current_limit: limit, duration_until_reset: duration } = of;
+  const { size } = writer;
+  if (duration) {
+    writer.number(2, duration.nanos);
+    writer.number(1, duration.seconds);
+    writer.begin(4, size);
+  }
+  writer.number(3, of.limit_remaining ?? 0);
+  if (limit) {
+    const sizeAfter = writer.size;
+    writer.text(3, limit.name);
+    writer.number(2, UNITS.indexOf(limit.unit));
+    writer.number(1, limit.requests_per_unit);
+    writer.begin(2, sizeAfter);
+  }
+  writer.number(1, CODES.indexOf(of.code));
+  writer.begin(2, size);
 }
 
 /** The message of a call as it arrived. It is decoded when its slice begins, and not kept by a call that waits. */

@@ -6,6 +6,7 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
+import { policyName } from '../rules/policy.js';
 import { millisToRetry, shownLimit } from '../service/denying-limit.js';
 import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
@@ -40,7 +41,8 @@ function statusOf(decided: DecidedOrPeeked | undefined): DescriptorStatus {
   const { quota } = decision;
   const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
   if (!quota) return { code };
-  const { name, maximum, windowMillis, remaining, resetMillis } = shownLimit(quota, policy, limit);
+  const shown = shownLimit(quota, limit);
+  const { name = policyName(policy), maximum, windowMillis, remaining, resetMillis } = shown;
   const millis = Math.max(0, Math.ceil(resetMillis));
   return {
     code,
@@ -60,10 +62,12 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
   if (nearest?.decision.quota && showsLimit) {
     addRateLimit(headers, nearest.decision.quota, nearest.policy, nearest.limit);
   }
-  const waits = denied.flatMap(({ decision, limit, check }) =>
-    decision.outcome === 'denied' ? [millisToRetry(decision, limit, check.hits)] : [],
-  );
-  if (waits.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...waits)));
+  if (denied.length > 0) {
+    const waits = denied.flatMap(({ decision, limit, check }) =>
+      decision.outcome === 'denied' ? [millisToRetry(decision, limit, check.hits)] : [],
+    );
+    headers.push('Retry-After', retryAfterSeconds(Math.max(...waits)));
+  }
   const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
   if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
   const isShadow = denied.length === 0 && told.some((one) => one.decision.outcome === 'denied');
@@ -74,8 +78,8 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
 /** The limit with the least left, which the client should see. A check that was not counted comes last. */
 function nearestLimit(told: readonly Told[]): Told | undefined {
   if (told.length === 1) return told[0];
-  const left = ({ decision: { quota }, policy, limit }: Told): number =>
-    quota ? shownLimit(quota, policy, limit).remaining : Infinity;
+  const left = ({ decision: { quota }, limit }: Told): number =>
+    quota ? shownLimit(quota, limit).remaining : Infinity;
   return told.toSorted((a, b) => left(a) - left(b))[0];
 }
 

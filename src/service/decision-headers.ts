@@ -79,10 +79,10 @@ function draftQuota({ limits }: Quota, policy: KeyPolicy): string {
 function legacy(
   headers: (string | number)[],
   quota: Quota,
-  policy: KeyPolicy,
+  _policy: KeyPolicy,
   denying?: NamedLimit,
 ): void {
-  const { maximum, remaining, resetMillis } = shownLimit(quota, policy, denying);
+  const { maximum, remaining, resetMillis } = shownLimit(quota, denying);
   headers.push(
     'X-RateLimit-Limit',
     maximum,

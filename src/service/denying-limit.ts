@@ -43,15 +43,13 @@ export function millisToRetry(
   return Math.max(...limits.map(({ resetMillis }) => resetMillis));
 }
 
-/** Returns the limit that a client sees if it can see only one: the one that denied, else the first with the least left. */
-export function shownLimit(
-  { limits }: Quota,
-  policy: KeyPolicy,
-  denying: NamedLimit | undefined,
-): NamedLimit {
-  if (denying) return denying;
-  const least = limits.reduce((one, other) => (other.remaining < one.remaining ? other : one));
-  return named(least, policy);
+/**
+ * Returns the limit that a client sees if it can see only one: the one that denied, else the first with the least left. That has no
+ * name if it is the key's own.
+ */
+export function shownLimit({ limits }: Quota, denying: NamedLimit | undefined): LimitQuota {
+  if (denying || limits.length === 1) return denying ?? limits[0];
+  return limits.reduce((one, other) => (other.remaining < one.remaining ? other : one));
 }
 
 function named(limit: LimitQuota, policy: KeyPolicy): NamedLimit {

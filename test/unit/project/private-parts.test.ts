@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect, createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, Socket } from 'node:net';
 
 import { Server, ServerCredentials } from '@grpc/grpc-js';
@@ -157,6 +158,24 @@ const PARTS: readonly PrivatePart[] = [
     file: 'http/intake/connection-state.ts',
     why: 'it shows that Node does not read a connection because of unanswered requests; isPaused() is also true within a body',
     isThere: () => inHandler(({ socket }) => Reflect.get(socket, '_paused') === false),
+  },
+  {
+    package: 'node',
+    part: 'sendDate',
+    file: 'grpc/gateway-call.ts',
+    why: 'an answer over HTTP/2 has a date otherwise',
+    isThere: async () => {
+      const server = createHttp2Server().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      session.request({ ':path': '/' });
+      const [stream] = (await once(server, 'stream')) as [ServerHttp2Stream];
+      const options = { endStream: true, sendDate: false };
+      stream.respond({}, options);
+      session.destroy();
+      server.close();
+      return !('date' in stream.sentHeaders!);
+    },
   },
   {
     package: 'node',
