@@ -52,7 +52,6 @@ async function isConnected(holds: (client: Redis) => boolean): Promise<boolean> 
 const hasMethods = (prototype: object, ...names: string[]): boolean =>
   names.every((name) => typeof (prototype as Record<string, unknown>)[name] === 'function');
 
-
 const PARTS: readonly PrivatePart[] = [
   {
     package: 'ioredis',
@@ -174,7 +173,7 @@ const PARTS: readonly PrivatePart[] = [
       stream.respond({}, options);
       session.destroy();
       server.close();
-      return !('date' in stream.sentHeaders!);
+      return !('date' in stream.sentHeaders);
     },
   },
   {
