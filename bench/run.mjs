@@ -40,7 +40,8 @@ const HELP = `npm run bench -- [options]
   --only A,B        only these: ${Object.keys(SCENARIOS).join(', ')}
   --with NAME=PATH  beside a peer that you have built: ${Object.keys(NATIVE_PEERS).join(', ')};
                     once for each, with the path of its program
-  --base COMMIT     of regress: what this build costs beside that commit's
+  --base COMMIT     of regress: what this build costs beside that commit's (a pinned one)
+  --most N          of regress: ends with code 1 if the median of a ratio is above N
   --before PATH     beside an older Sluice: a checkout that is built
   --publish         put a whole run into BENCHMARKS.md and bench/results/published.*
 `;
@@ -83,7 +84,11 @@ if (options.publish) {
   publish(results);
   console.log('published; `npm run format` before you commit it');
 }
-process.exit(0);
+const tooSlow = (results.regress?.cases ?? []).filter(({ ratios }) =>
+  ratios.some(({ median }) => median > options.most),
+);
+for (const { name } of tooSlow) console.error(`above ${options.most}: ${name}`);
+process.exit(tooSlow.length > 0 ? 1 : 0);
 
 function write(name) {
   const json = JSON.stringify(results, undefined, 2);

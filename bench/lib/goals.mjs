@@ -106,9 +106,7 @@ function latencyGoals(programs) {
 function rlsGoals({ name, ratios }) {
   const call = `CPU of a call of Envoy's protocol, ${name}`;
   return measuredOf([
-    [atMost, `${call}, embedded, against a check over HTTP`, ratios.embeddedToHttp, 1.4],
-    [atMost, `${call}, on Redis, against a check over HTTP`, ratios.sluiceToHttp, 1.4],
-    [atMost, `Redis's ${call}, against a check over HTTP`, ratios.redisToHttp, 1.1],
+    [atMost, `Redis's ${call}, against a check over HTTP`, ratios.redisToHttp, 1.2],
     [atMost, `${call}, on Redis, against Envoy ratelimit`, ratios.toEnvoyRatelimit, 1],
     [atMost, `${call}, on Redis, against Limitador`, ratios.toLimitador, 1],
   ]);

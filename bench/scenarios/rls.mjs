@@ -84,8 +84,6 @@ function ratiosOf(lines) {
     return values && others && ratio(values, others);
   };
   return {
-    embeddedToHttp: of('cpuMicros', 'embedded', 'embedded, over HTTP'),
-    sluiceToHttp: of('cpuMicros', 'sluice', 'sluice, over HTTP'),
     redisToHttp: of('redisCpuMicros', 'sluice', 'sluice, over HTTP'),
     bareToHttp: of('cpuMicros', 'bare-http2', 'embedded, over HTTP'),
     toEnvoyRatelimit: of('cpuMicros', 'sluice', 'envoy-ratelimit'),
