@@ -11,7 +11,7 @@ export const EQUIVALENT = [
     reason: 'a byte more or less of all memory',
   },
   {
-    file: 'src/limiter/memory/uuid.ts',
+    file: 'src/limiter/memory/limits/approved-ids.ts',
     line: 'const VALUES = new Int8Array(0x10000).fill(-1);',
     other: 'const VALUES = new Int8Array(0x10000).fill(-2);',
     reason: 'whatever a negative value is put together with is negative',
@@ -27,12 +27,6 @@ export const EQUIVALENT = [
     line: 'self.used, self.carried = self.used + sum, self.carried + sum',
     other: 'self.used, self.carried = self.used + sum, self.carried - sum',
     reason: 'only whether anything was carried over is asked',
-  },
-  {
-    file: 'src/limiter/memory/moments.ts',
-    line: 'if (this.size <= MOST_OUTDATED + 2 * this.items.size) return;',
-    other: 'if (this.size < MOST_OUTDATED + 2 * this.items.size) return;',
-    reason: 'outdated moments are dropped one addition sooner, which nobody can tell',
   },
   {
     file: 'src/limiter/memory/limits/token-bucket.ts',

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -35,21 +36,28 @@ const PASSED_OVER =
   /^\s*(?:--|\/\/|\*|\/\*|import |export (?:type|interface)|(?:readonly |#?\w+\??: [\w<>|[\] ]+;$)|[})\]]*[;,]?$)/;
 
 /**
- * Changes of one line each, at most one per line. The same seed chooses the same changes, as long as the code is the
- * same.
+ * Changes of one line each, at most one per line. They are chosen by what they change, so that the same seed chooses the same ones as
+ * long as those lines are there: a run shows what other changes of the code, or of the tests, have lost.
  */
 export function chooseMutants(seed, count, only) {
-  const lines = sources()
+  return sources()
     .filter((file) => file.includes(only))
-    .flatMap((file) => linesOf(file));
-  const random = randomOf(seed);
-  const chosen = [];
-  while (chosen.length < count && lines.length > 0) {
-    const [mutants] = lines.splice(Math.floor(random() * lines.length), 1);
-    const mutant = mutants[Math.floor(random() * mutants.length)];
-    if (!isEquivalent(mutant)) chosen.push(mutant);
-  }
-  return chosen;
+    .flatMap((file) => linesOf(file))
+    .map((mutants) => first(mutants, seed))
+    .filter(({ mutant }) => !isEquivalent(mutant))
+    .sort((one, other) => (one.order < other.order ? -1 : 1))
+    .slice(0, count)
+    .map(({ mutant }) => mutant);
+}
+
+/** The mutant of a line that comes first, and its order among all. */
+function first(mutants, seed) {
+  const ordered = mutants.map((mutant) => {
+    const { before, line, other } = mutant;
+    const change = JSON.stringify([seed, before, line, other]);
+    return { mutant, order: createHash('sha256').update(change).digest('hex') };
+  });
+  return ordered.reduce((one, other) => (other.order < one.order ? other : one));
 }
 
 function sources() {
@@ -111,15 +119,4 @@ function isEquivalent(mutant) {
       mutant.other === other &&
       mutant.before === before,
   );
-}
-
-/** mulberry32, which needs no package: https://gist.github.com/tommyettinger/46a874533244883189143505d203312c */
-function randomOf(seed) {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
