@@ -837,21 +837,4 @@ describe('hits', () => {
       expect((await key.stored()).requests).toEqual(['d']);
     });
   });
-
-  describe('a waiter with hits', () => {
-    beforeEach(async () => {
-      await replica.check(['a', 'b', 'c']);
-      await replica.checkHits('w', 4, { canWait: true });
-    });
-
-    test('has them in its record, also after Redis has lost its place', async () => {
-      expect(await key.storedRecords()).toMatchObject({ w: { hits: 4 } });
-      await key.lose('queue', 'records', 'replicas');
-      await replica.settle({ w: 1 }, 500, '', { w: { hits: 4 } });
-      expect(await key.storedRecords()).toMatchObject({ w: { hits: 4 } });
-      await key.setTime(1000);
-      expect((await replica.settle()).granted).toEqual(['w']);
-      expect(await storedHits()).toEqual({ w: '4' });
-    });
-  });
 });

@@ -119,25 +119,7 @@ describe('a hold', () => {
   });
 
   describe('waiters while approvals are held', () => {
-    beforeEach(async () => {
-      await replica.checkHold('a', 2500);
-      await replica.checkHold('b', 60_000);
-    });
-
-    test('are served in their order at the lapse, and their replicas are told', async () => {
-      await replica.checkOrWait(['w', 'x']);
-      const wakes = await recordWakes(key.names.wakeChannel);
-      await key.setTime(2499);
-      expect((await replica.settle()).granted).toEqual([]);
-      expect(await wakes.take()).toEqual([]);
-      await key.setTime(2500);
-      expect(await key.replica('r2', { limits }).check(['late'])).toEqual(['denied']);
-      expect(await wakes.take()).toEqual([expect.stringContaining('"granted":["w"]')]);
-      expect(await key.queued()).toEqual(['x@r1']);
-    });
-
     test('learn of the end of the window as soon as it makes room for them', async () => {
-      for (const id of ['a', 'b']) await replica.release(id);
       await replica.checkHold('h', 60_000);
       await replica.check(['p']);
       await replica.renewHold('h', { hits: 2 });

@@ -8,14 +8,23 @@ const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 const key = useScriptHarness(redis);
 
+let wakes: WakeRecorder;
+beforeEach(async () => {
+  wakes = await recordWakes(key.names.wakeChannel);
+});
+
+/** The claims that the wakes since the last call have told of. */
+async function told(): Promise<{ granted: string[]; ended: string[] }> {
+  const all = (await wakes.take()).map((text) => JSON.parse(text) as Record<string, string[]>);
+  return {
+    granted: all.flatMap(({ granted = [] }) => granted),
+    ended: all.flatMap(({ ended = [] }) => ended),
+  };
+}
+
 describe('requests with chosen ids', () => {
   const r1 = key.replica('r1');
   const r2 = key.replica('r2');
-  let wakes: WakeRecorder;
-  beforeEach(async () => {
-    wakes = await recordWakes(key.names.wakeChannel);
-  });
-
   /** A check whose caller has chosen its id. @param number of the check on its replica */
   async function check(
     replica: typeof r1,
@@ -37,15 +46,6 @@ describe('requests with chosen ids', () => {
     return Object.fromEntries(
       all.flatMap(([id, { state, owner }]) => (owner ? [[id, `${state} ${owner}`]] : [])),
     );
-  }
-
-  /** The claims that the wakes since the last call have told of. */
-  async function told(): Promise<unknown> {
-    const all = (await wakes.take()).map((text) => JSON.parse(text) as Record<string, string[]>);
-    return {
-      granted: all.flatMap(({ granted = [] }) => granted),
-      ended: all.flatMap(({ ended = [] }) => ended),
-    };
   }
 
   async function fill(): Promise<void> {
@@ -200,11 +200,6 @@ describe('kept places', () => {
   const history = { since: 0 };
   const r1 = key.replica('r1', { limits, history });
   const r2 = key.replica('r2', { limits, history });
-  let wakes: WakeRecorder;
-  beforeEach(async () => {
-    wakes = await recordWakes(key.names.wakeChannel);
-  });
-
   type Replica = typeof r1;
   type Terms = Partial<Parameters<Replica['checkBatch']>[0][number]>;
 
@@ -219,14 +214,6 @@ describe('kept places', () => {
       { requestId, number, canWait: true, keepMillis: KEEP_MILLIS, ...terms },
     ]);
     return verdict!;
-  }
-
-  async function told(): Promise<{ granted: string[]; ended: string[] }> {
-    const all = (await wakes.take()).map((text) => JSON.parse(text) as Record<string, string[]>);
-    return {
-      granted: all.flatMap(({ granted = [] }) => granted),
-      ended: all.flatMap(({ ended = [] }) => ended),
-    };
   }
 
   /** By their ids, until when leases run, in ms after the start. */

@@ -336,21 +336,9 @@ describe('queues of several lists', () => {
     }
   }
 
-  const heads = async (kind: QueueList['kind']) =>
-    redis.client.zrange(key.names.headsOf(kind), '0', '-1', 'WITHSCORES');
   const listsField = async () => (await key.optionalFields()).lists;
 
   describe('groups', () => {
-    test('take turns, and each is served in the order of arrival', async () => {
-      const replica = key.replica('r1', { limits: ONE });
-      await replica.check(['first']);
-      for (const id of ['a1', 'a2', 'a3', 'a4']) await wait(replica, id, A);
-      for (const id of ['b1', 'b2']) await wait(replica, id, B);
-      await wait(replica, 'none', group(''));
-      expect(await servedFrom(replica, 1)).toEqual(['a1', 'b1', 'none', 'a2', 'b2', 'a3', 'a4']);
-      expect([await heads('group'), await listsField()]).toEqual([[], undefined]);
-    });
-
     test('leave no virtual time behind, and have one as long as somebody of them waits', async () => {
       const virtualTime = async () => (await key.optionalFields()).virtual_time;
       const replica = key.replica('r1', { limits: ONE });

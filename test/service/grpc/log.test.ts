@@ -184,18 +184,8 @@ describe('with tokens, a call', () => {
   const rejectionsFor = async (reason: string): Promise<number> =>
     (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_auth_rejections_total', { reason });
 
-  test('of a caller with the scope check is decided', async () => {
-    expect((await gateway.askFor(key, as(GATEWAY))).overall_code).toBe('OK');
-  });
-
   test.each<[what: string, headers: Record<string, string>, reason: string, failure: string[]]>([
     ['without a token', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
-    [
-      'with another scheme',
-      { authorization: 'Basic dGVzdA==' },
-      'token_required',
-      ['UNAUTHENTICATED', 'a bearer token is required'],
-    ],
     [
       'with an unknown token',
       { authorization: 'Bearer token-of-nobody-at-all' },

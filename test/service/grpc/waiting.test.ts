@@ -1,6 +1,6 @@
 import { acceptsConnections } from '../../support/accepts-connections.js';
 import type { Environment } from '../../support/both-limiters.js';
-import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { untilWaiting } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import {
   GATEWAY_SETTINGS,
@@ -10,18 +10,10 @@ import {
   startGrpcApp,
   useGrpcApps,
 } from '../../support/grpc-app.js';
-import {
-  codesOf,
-  failureOf,
-  type Gateway,
-  headersOf,
-  of,
-  type PendingCall,
-  useGateways,
-} from '../../support/grpc-gateway.js';
+import { codesOf, failureOf, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
 import { useHealthClients } from '../../support/grpc-health.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
-import { approve, ratePath, send } from '../../support/http-client.js';
+import { approve } from '../../support/http-client.js';
 import { checkUntilLogged, STORE_BACK, STORE_DOWN } from '../../support/outage.js';
 import { quotaOf } from '../../support/quota.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
@@ -37,56 +29,6 @@ const start = useGrpcApps();
 const gatewayOf = useGateways();
 const folder = useTemporaryFolder();
 const healthOf = useHealthClients();
-
-/** Longer than all windows in which a waiter of these tests could get its turn. */
-const LONG = 86_400_000;
-
-describe('a descriptor that may wait', () => {
-  let app: GrpcApp;
-  let gateway: Gateway;
-  let key: string;
-  let holder: string;
-  const pending: { cancel(): void }[] = [];
-  afterEach(() => {
-    for (const call of pending.splice(0)) call.cancel();
-  });
-
-  /** Starts a service with a full key for which gateways may wait. */
-  async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
-    app = await start({ ...more }, { rules: [ruleForAll({ max_wait_millis: LONG, ...rule })] });
-    gateway = gatewayOf(app);
-    key = uniqueKey();
-    holder = await approve(app.url, key);
-  }
-
-  const release = (id: string, of = key): Promise<unknown> =>
-    send(app.url, 'DELETE', `${ratePath(of)}/${id}`);
-
-  async function wait(...args: Parameters<Gateway['begin']>): Promise<PendingCall> {
-    const before = (await debugState(app.url, key)).NumWaiting!;
-    const call = gateway.begin(...args);
-    pending.push(call);
-    await untilWaiting(app.url, key, before + 1);
-    return call;
-  }
-
-  const waitForKey = (): Promise<PendingCall> => wait({ descriptors: [of(key)] });
-
-  test('is approved when its turn comes, also if its gateway has no timeout', async () => {
-    await startFull();
-    const call = await waitForKey();
-    await release(holder);
-
-    expect(await call.answer).toMatchObject({
-      overall_code: 'OK',
-      statuses: [{ code: 'OK', limit_remaining: 0 }],
-    });
-    expect(await debugState(app.url, key)).toMatchObject({
-      NumApprovedThisWindow: 1,
-      NumWaiting: 0,
-    });
-  });
-});
 
 describe('the longest wait', () => {
   const QUOTA = quotaOf(1500);
@@ -120,17 +62,6 @@ describe('the longest wait', () => {
     expect(longest).toBeLessThanOrEqual(54_000);
     expect(longest).toBeGreaterThan(0);
     expect(Number.isInteger(longest)).toBe(true);
-  });
-
-  test('a descriptor whose wait is over is denied', async () => {
-    const limiter = new StoreLimiterStub();
-    const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
-    const { answer } = gatewayOf(service).begin({ descriptors: [of('key')] });
-    (await until(() => limiter.asked[0])).waiter.expire(QUOTA);
-    const response = await answer;
-
-    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
-    expect(headersOf(response)['Retry-After']).toBe('2');
   });
 
   test('a descriptor whose wait is over has the others withdrawn or given back, and no more are asked for', async () => {
@@ -195,7 +126,12 @@ describe('a service that stops', () => {
     await Promise.race(calls.map(({ answer }) => answer));
     await app.stop(ONE_HOUR);
 
-    for (const { answer } of calls) expect((await answer).overall_code).toBe('OK');
+    for (const { answer } of calls) {
+      expect(await answer).toMatchObject({
+        overall_code: 'OK',
+        statuses: [{ code: 'OK', limit_remaining: 0 }],
+      });
+    }
     expect(watched.told).toEqual(['SERVING', 'NOT_SERVING']);
   });
 });

@@ -230,17 +230,6 @@ test.each<[status: number, policy: 'allow' | 'local', decision: Decision]>([
   expect(decidedBy).toBe(policy);
 });
 
-test.each([
-  [200, APPROVED],
-  [429, DENIED],
-])('a %d of the store names no policy', async (status, decision) => {
-  const { answer, decidedBy } = await answerTo(decision);
-
-  expect(answer.status).toBe(status);
-  expect(answer.headers).not.toHaveProperty(['x-sluice-outage-policy']);
-  expect(decidedBy).toBe('store');
-});
-
 test('a store that could never be read is reported, and hides nothing else', async () => {
   const app = await start({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
   const overview = await overviewOf(app.url, { search: 'key' });

@@ -83,13 +83,6 @@ describe('readiness', () => {
     });
   });
 
-  test('the store is asked again when it has answered', async () => {
-    const readiness = create();
-    const first = await assess(readiness, new StoreUnavailableError());
-    expect(first.reasons).toEqual(['store unavailable']);
-    expect((await assess(readiness, 'ok')).reasons).toEqual([]);
-  });
-
   test('concurrent assessments share one ping of the store', async () => {
     const readiness = create();
     const assessments = Promise.all([readiness.assess(), readiness.assess(), readiness.assess()]);

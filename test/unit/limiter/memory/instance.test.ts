@@ -38,8 +38,6 @@ describe('an instance', () => {
 
   const check = (now: number, name: string, overrides: Overrides = {}): string =>
     state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
-  const checkOrWait = (now: number, name: string): string =>
-    state.check(now, idOf(name), { key: 'k', canWait: true });
 
   test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
     const withCeilings = (maxRequests: number, maxRequestsInQueue: number): KeyLimits =>
@@ -64,13 +62,6 @@ describe('an instance', () => {
       call();
       expect(state.isIdle(3999)).toBe(false);
       expect(state.isIdle(4000)).toBe(true);
-    });
-
-    test('is kept by a check that finds the queue full', () => {
-      check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 0 });
-      check(1000, 'b');
-      expect(checkOrWait(1500, 'c')).toBe('queue_full');
-      expect(state.isIdle(4999)).toBe(false);
     });
   });
 });

@@ -7,7 +7,6 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { keyLimits } from '../../../support/limits.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
-import { WaitingQueue } from '../../../../src/limiter/memory/queue/waiting-queue.js';
 import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
 
 describe('the embedded limiter', () => {
@@ -75,12 +74,6 @@ describe('the embedded limiter', () => {
   }
 
   describe('check', () => {
-    test('treats a key such as __proto__ like any other', async () => {
-      await approve('__proto__');
-      expect((await check('__proto__')).outcome).toBe('denied');
-      expect(await limiter.ask('inspect', { key: 'constructor' })).toBeUndefined();
-    });
-
     test('counts in whole milliseconds', async () => {
       await clock.advance(0.9);
       await approve('k');
@@ -424,19 +417,5 @@ describe('kept places of the embedded limiter', () => {
       expect(await keep({ answerMillis: 0 }).decision).toMatchObject({ outcome: 'waiting' });
       expect(limiter.waiting()).toBe(0);
     });
-  });
-
-  test('a position is exact up to 1000, and at least as great behind that', () => {
-    const queue = new WaitingQueue(0);
-    const idOf = (number: number): string => `id ${number}`;
-    for (let number = 1; number <= 2000; number += 1) {
-      queue.join(0, { requestId: idOf(number) });
-    }
-    for (let number = 1; number <= 500; number += 1) queue.remove(idOf(2 * number));
-    expect([1, 999, 1499].map((number) => queue.positionOf(idOf(number)))).toEqual([1, 500, 999]);
-    for (let number = 1700; number < 1800; number += 1) queue.remove(idOf(number));
-    expect(queue.positionOf(idOf(1500))).toBe(1000);
-    // The 100 that have left count.
-    expect(queue.positionOf(idOf(2000))).toBe(1500);
   });
 });

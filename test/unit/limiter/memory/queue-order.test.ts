@@ -292,23 +292,6 @@ describe('lists of either kind', () => {
   });
 
   describe('an examination', () => {
-    test('names the lists, the longest first, of two of the same length the one whose head came first', () => {
-      const key = fullKey();
-      expect(key.instance.examine(0, 0)).not.toHaveProperty('lists');
-      for (const [i, list] of [B, A, A, group('')].entries()) key.wait(`n${i}`, list);
-      key.now = 250;
-      key.wait('lane', INTERACTIVE);
-      expect(key.instance.examine(250, 0)).toMatchObject({
-        listCount: 4,
-        lists: [
-          { kind: 'group', name: 'a', waiting: 2, oldestMillis: 250 },
-          { kind: 'group', name: 'b', waiting: 1, oldestMillis: 250 },
-          { kind: 'group', name: '', waiting: 1, oldestMillis: 250 },
-          { kind: 'lane', name: 'interactive', waiting: 1, oldestMillis: 0 },
-        ],
-      });
-    });
-
     test('names 20 lists at most', () => {
       const key = fullKey();
       for (let i = 0; i < 25; i += 1) key.wait(`n${i}`, group(`g${i}`));

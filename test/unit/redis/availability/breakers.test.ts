@@ -205,13 +205,6 @@ describe('one breaker', () => {
   }
 
   describe('a closed breaker', () => {
-    test('opens at the third failure in a row, and reports its cause', () => {
-      fail(1, 2);
-      expect([breaker.isOpen, events]).toEqual([false, []]);
-      fail(3);
-      expect([breaker.isOpen, events]).toEqual([true, [OPENED]]);
-    });
-
     test('opens without a failure if the shard is known to be down, once, and probes', async () => {
       breaker.open('name 3', cause(3));
       breaker.open('name 4', cause(4));

@@ -198,11 +198,6 @@ describe('the guard of calls', () => {
       expect(store.suspected).toEqual([]);
     });
 
-    test('stays closed if the store has no room for new keys', async () => {
-      await fail(10, () => callThat([FAILURES.full]));
-      expect(isOpen()).toBe(false);
-    });
-
     test('opens if only reads succeed', async () => {
       await fail(2, () => callThat([refused]));
       await guard.run(callThat(['reply'], { isWrite: false }));
@@ -210,14 +205,13 @@ describe('the guard of calls', () => {
       expect(isOpen()).toBe(true);
     });
 
-    test('ignores faults, which are errors of Sluice', async () => {
-      await fail(10, () => callThat([fault]));
-      expect(isOpen()).toBe(false);
-    });
-
-    test('ignores slots that move', async () => {
+    test.each([
+      ['faults, which are errors of Sluice', fault],
+      ['slots that move', moving],
+      ['a store that has no room for new keys', FAILURES.full],
+    ])('ignores %s', async (_what, failure) => {
       guard = create(5);
-      await fail(10, () => callThat([moving]));
+      await fail(10, () => callThat([failure]));
       expect(isOpen()).toBe(false);
     });
   });
@@ -306,12 +300,6 @@ describe('the guard of calls', () => {
       await guard.run(callThat(['reply'], { operation: undefined }));
       await failureOf(callThat([refused], { operation: undefined }));
       expect(observed).toEqual([]);
-    });
-
-    test('but not of calls that are not sent', async () => {
-      await fail(3, () => callThat([refused]));
-      await fail(10, () => callThat(['reply']));
-      expect(observed).toHaveLength(3);
     });
   });
 });

@@ -58,13 +58,6 @@ describe('settle calls', () => {
     return reply;
   }
 
-  test('a call says what is known, and asks only about doubted waiters', async () => {
-    const reply = calls.settle(KNOWN);
-    expect(store.last).toMatchObject({ state: '{k}', known: KNOWN, ids: [] });
-    await store.last.answer({ waiting: 3 });
-    expect(await reply).toMatchObject({ waiting: 3 });
-  });
-
   test('calls ask about doubted waiters in the order of their tickets, 500 at a time', async () => {
     for (let ticket = 1001; ticket <= 1600; ticket += 1) {
       waiters.ask(new Waiter(`w${ticket}`), 0);
@@ -201,10 +194,8 @@ describe('the line of settle calls', () => {
       this.refusals += 1;
     }
 
-    /** @param isAnswered false if the call failed */
-    async end(isAnswered = true): Promise<void> {
+    async end(): Promise<void> {
       underWay.delete(this);
-      if (!isAnswered) line.addLater([this]);
       this.#end?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -255,41 +246,6 @@ describe('the line of settle calls', () => {
     expect([queues[16]!.calls, queues[17]!.calls]).toEqual([0, 1]);
   });
 
-  test('queues whose calls failed wait for one timer, longer each time', async () => {
-    const queues = join(3);
-    for (const [attempt, delay] of [50, 100, 200, 250, 250].entries()) {
-      for (const queue of queues) await queue.end(false);
-      expect(undone.at(-1)).toBe(3);
-      await clock.advance(delay - 1);
-      expect(called(queues)).toBe(3 * (attempt + 1));
-      await clock.advance(1);
-      expect(called(queues)).toBe(3 * (attempt + 2));
-    }
-    for (const queue of queues) await queue.end();
-    line.add([queues[0]!]);
-    await queues[0]!.end(false);
-    await clock.advance(50);
-    expect(underWay.has(queues[0]!)).toBe(true);
-  });
-
-  test('other queues go on after the call of one has failed', async () => {
-    const [failing, other] = join(2);
-    await failing!.end(false);
-    await other!.end();
-    line.add([other!]);
-    expect(other!.calls).toBe(2);
-  });
-
-  test('a queue that joins again after a failure does not wait for the timer', async () => {
-    const [queue] = join(1);
-    await queue!.end(false);
-    line.add([queue!]);
-    expect(queue!.calls).toBe(2);
-    await queue!.end();
-    await clock.advance(100_000);
-    expect(queue!.calls).toBe(2);
-  });
-
   test('no queue is settled while the store is known to be down, and all are when it is back', async () => {
     isAvailable = false;
     const queues = join(1000);
@@ -301,14 +257,6 @@ describe('the line of settle calls', () => {
     while (underWay.size > 0) await [...underWay][0]!.end();
     await until(() => undone.at(-1) === 0);
     expect(called(queues)).toBe(1000);
-  });
-
-  test('a queue that is over after a failure is not settled again', async () => {
-    const [queue] = join(1);
-    await queue!.end(false);
-    line.remove(queue!);
-    await clock.advance(100_000);
-    expect([undone.at(-1), queue!.calls]).toEqual([0, 1]);
   });
 });
 
@@ -386,17 +334,6 @@ describe('renewals of leases', () => {
     await store.lastRenewal.answer();
     await advance(DUE_AFTER - TOGETHER - 1);
     expect(called()).toEqual([['{a}', '{b}'], ['{c}'], ['{a}', '{b}']]);
-  });
-
-  test('a lease counts from when its call was sent', async () => {
-    watch('a');
-    await advance(DUE_AFTER);
-    await advance(400);
-    await store.lastRenewal.answer();
-    await advance(DUE_AFTER - 401);
-    expect(called()).toHaveLength(1);
-    await advance(1);
-    expect(called()).toHaveLength(2);
   });
 
   test('a lease that is due sooner than others does not wait for them', async () => {

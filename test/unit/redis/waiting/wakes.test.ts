@@ -95,11 +95,6 @@ describe('the channel of wakes', () => {
     expect([...messages.channels]).toEqual(['k']);
   });
 
-  test('a resignation is published', async () => {
-    await wakes.announceResignation('k');
-    expect(messages.published).toEqual([['k', { leaderResigned: true }]]);
-  });
-
   test('a resignation that can not be published is left to the timers', async () => {
     messages.answerPublish = () => Promise.reject(new Error('the store is down'));
     await wakes.announceResignation('k');

@@ -119,13 +119,6 @@ test('ids added in one tick go in one call for all keys', async () => {
   expect(log.lines).toEqual([]);
 });
 
-test('keys in different slots go in separate calls', async () => {
-  slotOf = (name) => (name === '{l}' ? 1 : 0);
-  for (const key of ['k', 'l', 'm']) withdrawals.add(key, ['a']);
-  await quiet();
-  expect(calls.map(statesOf)).toEqual([['{k}', '{m}'], ['{l}']]);
-});
-
 test.each(['b', 'a'])(
   '%s, added while a call for a is on its way, goes in the next',
   async (id) => {
@@ -263,20 +256,6 @@ test('a withdrawal that was never sent is kept, however long the event loop stoo
 });
 
 describe('a call that fails', () => {
-  test('is repeated less and less often, until Redis has answered it', async () => {
-    fails = () => calls.length <= 7;
-    await add('k', ['a']);
-    for (const [attempt, delay] of [50, 100, 200, 250, 250, 250, 250].entries()) {
-      await advance(delay - 1);
-      expect(calls).toHaveLength(attempt + 1);
-      await advance(1);
-      expect(calls).toHaveLength(attempt + 2);
-    }
-    expect(new Set(calls.map((call) => JSON.stringify(call))).size).toBe(1);
-    await advance(100_000);
-    expect(calls).toHaveLength(8);
-  });
-
   test('is logged once, until a call has succeeded', async () => {
     fails = () => calls.length <= 3;
     await add('k', ['a']);
