@@ -786,6 +786,10 @@ function isExcused(call: JudgedCall): boolean {
   if (wasIdle && (script === 'settle' || (state?.recoveryUntil ?? 0) > now)) return true;
   // It keeps its distance from the last grant, which the model has forgotten.
   if (call.beginsKey && (stored.state?.served ?? 0) + LEAST_BETWEEN_SETTLES > now) return true;
+  // A settle that was under way puts back a waiter that was told meanwhile, whose approval a limit may keep.
+  const counted = [...stored.limits.values()];
+  const isTwice = (id: string) => stored.waiting.has(id) && counted.some((ids) => ids.has(id));
+  if (script === 'amend' && run.requestIds.some(isTwice)) return true;
   // A key that was idle may leave records of requests with ids of their callers, or not.
   const areRemembered = requestsKnown(stored).size === 0 || now < (stored.state?.ends ?? 0);
   if (call.beginsKey && !areRemembered) return true;
