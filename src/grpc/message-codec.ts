@@ -221,6 +221,11 @@ class ReverseWriter {
     return this.#bytes.length - this.#at;
   }
 
+  /** Forgets what was written, of a message that may have failed in its middle. */
+  clear(): void {
+    this.#at = this.#bytes.length;
+  }
+
   number(field: number, value: number): void {
     if (value === 0) return;
     this.#varint(value);
@@ -260,9 +265,7 @@ class ReverseWriter {
     this.#at -= FRAME_HEAD_BYTES;
     this.#bytes[this.#at] = 0;
     this.#bytes.writeUInt32BE(length, this.#at + 1);
-    const frame = Buffer.from(this.#bytes.subarray(this.#at));
-    this.#at = this.#bytes.length;
-    return frame;
+    return Buffer.from(this.#bytes.subarray(this.#at));
   }
 
   #varint(value: number): void {
@@ -292,6 +295,7 @@ const writer = new ReverseWriter();
 /** The numbers of the fields are those in `proto/`. @returns a reply in its frame */
 export function encodeReply(reply: RateLimitResponse): Buffer {
   const { statuses, response_headers_to_add: headers } = reply;
+  writer.clear();
   for (let i = headers.length - 1; i >= 0; i -= 1) writeHeader(headers[i]);
   for (let i = statuses.length - 1; i >= 0; i -= 1) writeStatus(statuses[i]);
   writer.number(1, CODES.indexOf(reply.overall_code));
