@@ -52,6 +52,16 @@ describe('places to wait in', () => {
     expect(json()).toStrictEqual({ error: TOO_MANY, key });
   }
 
+  test('a caller may take half of them, and the others stay free for other callers', async () => {
+    await startFull();
+    await wait(ONE);
+    await wait(ONE);
+    await expectNoPlace(ONE);
+
+    await wait(OTHER);
+    await wait(OTHER);
+  });
+
   test('a waiter above the share of its caller is not a denial, and has a count of its own', async () => {
     await startFull({ MAX_WAITERS_PER_CALLER: '0' });
     const before = await debugState(app.url, key, bearer(OPERATOR));

@@ -27,16 +27,17 @@ const optionsPath = '../../../bench/lib/options.mjs';
 const { readOptions, publicCommand } = (await import(optionsPath)) as OptionsModule;
 const read = (...words: string[]): Options => readOptions(words, KNOWN);
 
-test('without options, everything is measured, without programs that have to be installed', () => {
+test('without options, everything but the comparison with a base is measured, without programs that have to be installed', () => {
   expect(read()).toEqual({
     help: false,
     publish: false,
     rounds: 5,
     seconds: 3,
     windows: 50,
-    only: KNOWN.scenarios,
+    only: ['throughput', 'wake'],
     with: {},
-    base: undefined,
+    base: expect.stringMatching(/^[0-9a-f]{8}$/),
+    most: Infinity,
     before: undefined,
   });
 });
@@ -56,7 +57,7 @@ test.each([
   [['--with', `doorman=${process.execPath}`], 'no peer is called doorman: gocc, limitador'],
   [['--with', 'gocc=./missing'], 'there is no program ./missing'],
   [['--before', './test'], 'there is no dist/main.js in ./test'],
-  [['--only', 'regress'], 'regress takes --base COMMIT'],
+  [['--most', 'none'], '--most takes a number above 0'],
   [['--only', 'wake,sleep'], 'no measurement is called sleep'],
   [['--rounds', '0'], '--rounds takes a number above 0'],
   [['--seconds', 'two'], '--seconds takes a number above 0'],
