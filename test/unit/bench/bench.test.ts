@@ -36,7 +36,7 @@ test('without options, everything but the comparison with a base is measured, wi
     windows: 50,
     only: ['throughput', 'wake'],
     with: {},
-    base: expect.stringMatching(/^[0-9a-f]{8}$/),
+    base: expect.stringMatching(/^[0-9a-f]{8}$/) as string,
     most: Infinity,
     before: undefined,
   });
