@@ -14,7 +14,7 @@ import { Server, SLUICE } from '../lib/processes.mjs';
 import { startProgram, withCpu } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
-import { ratios as ratiosOf, summary } from '../lib/statistics.mjs';
+import { ratios, summary } from '../lib/statistics.mjs';
 
 const WARM_UP_SECONDS = 2;
 /** The commit in which lanes and groups work. */
@@ -152,16 +152,13 @@ async function measureCase(one, base, { redisProgram, rounds, seconds }) {
   const [before, now] = sides.map(({ runs }) => runs);
   const compare = (figure) => {
     const [values, others] = [now, before].map((runs) => runs.map((run) => run[figure]));
-    return {
-      now: summary(values),
-      base: summary(others),
-      ratio: summary(ratiosOf(values, others)),
-    };
+    return { now: summary(values), base: summary(others), ratio: summary(ratios(values, others)) };
   };
-  const cpuMicros = compare('cpuMicros');
-  const redisCpuMicros = one.embedded ? undefined : compare('redisCpuMicros');
-  const ratios = [cpuMicros, redisCpuMicros].flatMap((figure) => figure?.ratio ?? []);
-  return { name: one.name, cpuMicros, redisCpuMicros, ratios };
+  return {
+    name: one.name,
+    cpuMicros: compare('cpuMicros'),
+    redisCpuMicros: one.embedded ? undefined : compare('redisCpuMicros'),
+  };
 }
 
 function programOf({ embedded = false, hasGrpc, settings, rules: ofKeys }, name, file, folder) {

@@ -45,7 +45,7 @@ export function chooseMutants(seed, count, only) {
     .flatMap((file) => linesOf(file))
     .map((mutants) => first(mutants, seed))
     .filter(({ mutant }) => !isEquivalent(mutant))
-    .sort((one, other) => (one.order < other.order ? -1 : 1))
+    .sort((one, other) => one.order.localeCompare(other.order))
     .slice(0, count)
     .map(({ mutant }) => mutant);
 }

@@ -91,11 +91,11 @@ export class Awaited<T extends AwaitedItem> {
 /** The statuses of calls that fail, but not since their client has sent something wrong. */
 const NO_REJECTIONS: readonly unknown[] = [status.UNAVAILABLE, status.DEADLINE_EXCEEDED];
 
-/** The connection of streams. */
-export interface StreamsOwner {
-  /** Its streams whose requests have not arrived in full, and others. */
+/** The connection of streams, which is told how they end. */
+export interface StreamConnection {
+  /** The streams of all connections whose requests have not arrived in full. */
   readonly coming: Awaited<AwaitedStream>;
-  /** Its streams whose answers have not been read, and others. */
+  /** The streams of all connections whose answers have not been read. */
   readonly answered: Awaited<AwaitedStream>;
   /** A call was accepted, before or with its answer. */
   onAccepted(): void;
@@ -130,7 +130,7 @@ export class AwaitedStream implements AwaitedItem {
   constructor(
     readonly stream: ServerHttp2Stream,
     private readonly hasEnd: boolean,
-    private readonly connection: StreamsOwner,
+    private readonly connection: StreamConnection,
   ) {
     connection.coming.add(this);
   }

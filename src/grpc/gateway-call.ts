@@ -15,7 +15,7 @@ import {
   correlationIdOf,
   type RequestContext,
 } from '../service/request-context.js';
-import { AwaitedStream, type StreamsOwner } from './awaited-stream.js';
+import { AwaitedStream, type StreamConnection } from './awaited-stream.js';
 import { type CallFailure, RequestFrames } from './message-codec.js';
 
 /** Of grpc-timeout: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
@@ -58,7 +58,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
   constructor(
     stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders & RequestContext['headers'],
-    connection: StreamsOwner,
+    connection: StreamConnection,
   ) {
     super(stream, true, connection);
     const timeout = headers['grpc-timeout'];

@@ -20,7 +20,7 @@ import {
   AwaitedStream,
   closeAnswered,
   type EndReason,
-  type StreamsOwner,
+  type StreamConnection,
 } from './awaited-stream.js';
 import { type CountedConnection, EndedSessions, ResetBounds } from './session-bounds.js';
 
@@ -62,7 +62,7 @@ export interface StreamBoundsOptions {
   readonly serveCall: (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    connection: StreamsOwner,
+    connection: StreamConnection,
   ) => void;
   readonly onDropped: (reason: StreamDropReason) => void;
   readonly onConnectionDropped: (reason: DropReason) => void;
@@ -85,7 +85,7 @@ interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
   readonly resetHere: WeakSet<ServerHttp2Stream>;
 }
 
-class OpenConnection implements StreamsOwner, AwaitedItem {
+class OpenConnection implements StreamConnection, AwaitedItem {
   since = 0;
   bytes = 0;
   readonly coming: Awaited<AwaitedStream>;

@@ -21,7 +21,7 @@ import {
 import { KeptPlacesSeen } from './kept-places.js';
 import { judgeByModel } from './oracle.js';
 import { OwnersSeen } from './owners-seen.js';
-import { QueueOrder } from './queue-order.js';
+import { QueueOrder, RECOVERY_MILLIS } from './queue-order.js';
 import type { ScriptRun } from './script-run.js';
 import { countsAt, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
@@ -312,7 +312,6 @@ function endsIn({ state }: Snapshot): (readonly [string, number])[] {
   return limits.flatMap(({ name, report }) => (report ? [[name, report.until] as const] : []));
 }
 
-const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 const LEASE_PART_LEFT = luaNumber('lib/recovery', 'LEASE_PART_LEFT');
 /** What all replicas are told when Redis seems to have lost the key. */
 const MEMORY_LOST = '{"memoryLost":true}';

@@ -84,7 +84,7 @@ function hasOneHeadStart(waiter: Place, waiting: Iterable<Place>): boolean {
   return new Set(starts).size === 1;
 }
 
-const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
+export const RECOVERY_MILLIS = luaNumber('lib/recovery', 'RECOVERY_MILLIS');
 
 /** Turns come in their order, and nobody is lost: also if Redis loses memory, as far as replicas tell it in time. */
 export class QueueOrder {

@@ -4,7 +4,7 @@ import {
   Awaited,
   type AwaitedItem,
   type EndReason,
-  type StreamsOwner,
+  type StreamConnection,
 } from '../../../src/grpc/awaited-stream.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { ResetBounds } from '../../../src/grpc/session-bounds.js';
@@ -167,7 +167,7 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
   const awaited = { add: ignore };
   const connection = {
     ...{ coming: awaited, answered: awaited, onOver: ignore, onRejected: ignore },
-  } as unknown as StreamsOwner;
+  } as unknown as StreamConnection;
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
       const stream = {
