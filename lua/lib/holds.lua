@@ -177,6 +177,7 @@ function holds.claim(keys, state, call, request, owner)
   -- First, since a limit gives back no more than a vendor's report allows.
   key_limits.take_from_hold(keys, state, call, id, request.hits, lists.lane_of(request.list))
   stop(keys, state, request)
+  state.has_claimed = true
   requests.remember(keys, state, call, request, requests.APPROVED)
 end
 

@@ -34,11 +34,12 @@ local function is_wake_due(keys, state, call)
   if state.must_wake or state.serves_more or state.ended or (state.granted and #state.granted > 0) then
     return true
   end
-  -- Replicas may know a later time, at which several hits fit that the head needs.
+  -- Replicas may know a later time, at which several hits fit that the head needs. An approval that has just been claimed ends
+  -- with its step or drains, which may be sooner than it would have lapsed.
   local depends_on_hits = #state.limits > 1 or not kinds.has_boundary(state.own)
   local has_earlier = state.known_room_at and (
     room.at(state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
-    or (depends_on_hits and (state.released_at or state.limits_changed))
+    or (depends_on_hits and (state.released_at or state.has_claimed or state.limits_changed))
   )
   return has_earlier and queue.count_waiting(keys, state, call) > 0
 end

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { LimitState } from '../../../src/limiter/limits.js';
 import type { HarnessFactory } from '../limiter-harness.js';
@@ -164,6 +166,18 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(approvedOf(waiters)).toEqual([true, true, false]);
       await at(3300);
       expect(approvedOf(waiters)).toEqual([true, true, true]);
+    });
+
+    test('serve a waiter of several hits when the step of a claimed approval ends, not when that would have lapsed', async () => {
+      key.use(SLIDING, 3);
+      await approve({ holdMillis: 90_000 });
+      await approve({ hits: 2 });
+      const kept = await wait({ requestId: randomUUID(), keepMillis: 60_000 });
+      const waiters = [kept, await wait({ hits: 2 })];
+      await at(1100);
+      expect(approvedOf(waiters)).toEqual([true, false]);
+      await at(2200);
+      expect(approvedOf(waiters)).toEqual([true, true]);
     });
 
     test('deny a wait at once exactly if its turn comes later, after waiters and rounds', async () => {
