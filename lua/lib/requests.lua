@@ -216,12 +216,19 @@ function requests.read_all(keys)
   return all
 end
 
-function requests.forget_waiting(keys)
+-- Forgets the requests for which `is_over(request)` is true.
+function requests.forget_those(keys, is_over)
   local gone = {}
   for id, request in pairs(requests.read_all(keys)) do
-    gone[#gone + 1] = request.state == requests.WAITING and id or nil
+    gone[#gone + 1] = is_over(request) and id or nil
   end
   requests.forget(keys, gone)
+end
+
+function requests.forget_waiting(keys)
+  requests.forget_those(keys, function(request)
+    return request.state == requests.WAITING
+  end)
 end
 
 local function ends_name(keys)

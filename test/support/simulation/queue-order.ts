@@ -124,7 +124,8 @@ export class QueueOrder {
     }
     const putBack = new Map([...run.waiters.values()].map((each) => [each.id, each]));
     const waiting = [stored.waiting, putBack, after.waiting].flatMap((all) => [...all.values()]);
-    const kinds = headsFault(stored) ? undefined : stored.lists.kinds;
+    // A key that begins again has its waiters put back in the order of their tickets.
+    const kinds = beginsKey || headsFault(stored) ? undefined : stored.lists.kinds;
     for (const id of approved) {
       const place = stored.waiting.get(id) ?? putBack.get(id) ?? joinedBefore(id, call);
       const newcomer = joiningNow(id, { run, stored });
