@@ -6,58 +6,45 @@
 --   start         of its period, in ms since 1970: periods of the window's length follow back to back
 --   step_start    when the current step began, in ms since 1970
 --   number        of the current step: steps are counted from the limit's first one on
---   sums          what the approvals of each step take that counts, by its number; none is 0
---   used          all of these, and what held approvals take: they count in the current step
+--   current       what the approvals of the current step take
+--   past          what those of each earlier step take, with commas between, from the oldest step on that has any; '' if none
+--                 has. It is a text, since a check reads and writes it without a look at each step
+--   past_used     all of these
+--   oldest        the number of the first step in `past`; of the current one if there is none
+--   used          what the approvals take that counts, held ones included: they count in the current step
 
 local any_limit = require 'limits/any-limit'
+local digits = require 'lib/digits'
 local held = require 'limits/held'
 local recent_ids = require 'limits/recent-ids'
 
-local sliding_window = { like = any_limit, number = 0, generation = 0, kept_generation = 0 }
+local sliding_window = {
+  like = any_limit, number = 0, current = 0, past = '', past_used = 0, oldest = 0, generation = 0, kept_generation = 0,
+}
 
 function sliding_window.begin(declared, start)
   local step = math.max(1, math.ceil(declared.window / declared.parameter))
   local limit = any_limit.begin(sliding_window, declared, start, recent_ids)
-  limit.step, limit.steps, limit.step_start, limit.sums = step, math.ceil(declared.window / step), start, {}
+  limit.step, limit.steps, limit.step_start = step, math.ceil(declared.window / step), start
   return limit
 end
 
-local function format(step_start, number, sums)
-  return string.format('"step_start":%d,"number":%d,"sums":[%s]', step_start, number, table.concat(sums, ','))
-end
-
--- Each check writes it. `sums` has what the approvals of each step take, the current step first, up to the oldest one that has
--- any.
--- A move alone is not written, since the next call moves in the same way: `stored` is what was read, until more has changed.
+-- Each check writes it. A move alone is not written, since the next call moves in the same way: `stored` is what was read, until
+-- more has changed.
 function sliding_window:format()
-  local stored, number, by_number, sums = self.stored, self.number, self.sums, {}
-  if stored then
-    return format(stored.step_start, stored.number, stored.sums)
+  local from = self.stored or self
+  local past = ''
+  if from.past and from.past ~= '' then
+    past = string.format(',"past":"%s","past_used":%.0f,"oldest":%d', from.past, from.past_used, from.oldest)
   end
-  for age = 0, self.steps do
-    local sum = by_number[number - age]
-    if sum then
-      for empty = #sums + 1, age do
-        sums[empty] = 0
-      end
-      sums[age + 1] = sum
-    end
-  end
-  return format(self.step_start, number, sums)
+  return string.format('"step_start":%d,"number":%d,"current":%.0f', from.step_start, from.number, from.current) .. past
 end
 
 function sliding_window:read(state, stored)
-  local number, sums, used = stored.number, stored.sums, self:held(state)
   self.stored = stored
-  self.step_start, self.number, self.sums = stored.step_start, number, {}
-  for i = 1, #sums do
-    local sum = sums[i]
-    if sum > 0 then
-      self.sums[number - i + 1] = sum
-      used = used + sum
-    end
-  end
-  self.used = used
+  self.step_start, self.number, self.current = stored.step_start, stored.number, stored.current
+  self.past, self.past_used, self.oldest = stored.past or '', stored.past_used or 0, stored.oldest or stored.number
+  self.used = self.current + self.past_used + self:held(state)
   self.generation = self:generation_of(self.number)
   self.kept_generation = self.generation
 end
@@ -65,6 +52,27 @@ end
 -- An id is needed as long as its step counts, so at most until the end of the next generation.
 function sliding_window:generation_of(number)
   return math.floor(number / (self.steps + 1))
+end
+
+-- Drops the steps that do not count any more, and those before the first one that has anything.
+local function drop_ended(self)
+  local first, past, at = self.number - self.steps, self.past, 1
+  while at <= #past do
+    local comma = string.find(past, ',', at, true) or #past + 1
+    local sum = tonumber(string.sub(past, at, comma - 1))
+    if sum > 0 and self.oldest >= first then
+      break
+    end
+    self.past_used, self.oldest, at = self.past_used - sum, self.oldest + 1, comma + 1
+  end
+  self.past = string.sub(past, at)
+end
+
+-- The current step becomes the last of the earlier ones, with this number of steps without approvals after it.
+local function end_step(self, passed)
+  local sum = digits(self.current)
+  self.past = (self.past == '' and sum or self.past .. ',' .. sum) .. string.rep(',0', math.min(passed - 1, self.steps))
+  self.past_used, self.current = self.past_used + self.current, 0
 end
 
 -- Moves to the step that holds the time. Returns whether that made room.
@@ -75,14 +83,14 @@ function sliding_window:move(now_us)
   end
   self.step_start, self.number = self.step_start + passed * self.step, self.number + passed
   self.generation = self:generation_of(self.number)
-  local had = self.used
-  for number, sum in pairs(self.sums) do
-    if number < self.number - self.steps then
-      self.sums[number] = nil
-      self.used = self.used - sum
-    end
+  local had = self.past_used + self.current
+  end_step(self, passed)
+  drop_ended(self)
+  if self.past == '' then
+    self.oldest = self.number
   end
-  return self.used < had
+  self.used = self.used - had + self.past_used
+  return self.past_used < had
 end
 
 -- After ids were dropped, the number of the step has to be known.
@@ -97,9 +105,31 @@ function sliding_window:mark()
   return self.number
 end
 
+-- Changes what the approvals of an earlier step take.
+local function add_to_past(self, number, hits)
+  local sums = {}
+  for empty = number, self.oldest - 1 do
+    sums[empty] = '0'
+  end
+  local last = self.oldest - 1
+  for sum in string.gmatch(self.past, '%d+') do
+    last = last + 1
+    sums[last] = sum
+  end
+  local before = tonumber(sums[number])
+  local after = math.max(0, before + hits)
+  sums[number] = digits(after)
+  self.past_used, self.oldest = self.past_used + after - before, math.min(number, self.oldest)
+  self.past = table.concat(sums, ',', self.oldest, last)
+  drop_ended(self)
+end
+
 local function add_to_step(self, number, hits)
-  local sum = (self.sums[number] or 0) + hits
-  self.sums[number] = sum > 0 and sum or nil
+  if number == self.number then
+    self.current = math.max(0, self.current + hits)
+  else
+    add_to_past(self, number, hits)
+  end
   self.used, self.stored = self.used + hits, nil
 end
 
@@ -128,15 +158,15 @@ end
 
 -- The oldest step whose end has made room for this much, and whether the steps take so much in all: the rest is held.
 local function step_that_frees(self, missing)
-  local sums = self.sums
-  for number = self.number - self.steps, self.number do
-    local sum = sums[number] or 0
-    if missing <= sum then
+  local number = self.oldest
+  for sum in string.gmatch(self.past, '%d+') do
+    missing = missing - sum
+    if missing <= 0 then
       return number, true
     end
-    missing = missing - sum
+    number = number + 1
   end
-  return self.number, false
+  return self.number, missing <= self.current
 end
 
 -- When this number of hits fits, or, if it fits already, when one more hit does than now: when the oldest steps end to count that
@@ -175,20 +205,18 @@ function sliding_window:begin_by(now_ms)
   if self.step_start <= now_ms + self.window then
     return is_later
   end
-  local sum = 0
-  for _, of_step in pairs(self.sums) do
-    sum = sum + of_step
-  end
-  self.sums, self.step_start, self.stored = {}, now_ms, nil
+  self.step_start, self.stored = now_ms, nil
   -- Later than all numbers that ids have.
   self.number = self.number + self.steps + 1
-  self.sums[self.number] = sum > 0 and sum or nil
   self.generation = self:generation_of(self.number)
+  self.current = self.past_used + self.current
+  self.past, self.past_used, self.oldest = '', 0, self.number
   return true
 end
 
 function sliding_window:clear()
-  self.sums, self.used, self.stored = {}, 0, nil
+  self.current, self.used, self.stored = 0, 0, nil
+  self.past, self.past_used, self.oldest = '', 0, self.number
 end
 
 function sliding_window:carry(_, sum)
@@ -198,7 +226,8 @@ end
 -- The limit of other rules that has the same steps goes on with what was approved under this one.
 function sliding_window:continue_as(limit, now_ms)
   limit.start, limit.used, limit.step_start = self.start, self.used, self.step_start
-  limit.number, limit.sums = self.number, self.sums
+  limit.number, limit.current = self.number, self.current
+  limit.past, limit.past_used, limit.oldest = self.past, self.past_used, self.oldest
   limit.generation, limit.kept_generation = self.generation, self.kept_generation
   limit:roll(nil, now_ms)
 end
@@ -221,6 +250,7 @@ function sliding_window:restore_full(_, now_ms, millis_left)
   local left = math.max(1, math.min(self.steps + 1, math.ceil(millis_left / self.step)))
   local room_at = now_ms + math.max(1, math.min(millis_left, left * self.step))
   self.step_start, self.number = room_at - left * self.step, self.steps + 1
+  self.oldest = self.number
   self.generation, self.kept_generation = 1, 1
   add_to_step(self, self.number - (self.steps + 1) + left, self.max)
 end

@@ -50,7 +50,9 @@ export interface StoredFields {
   readonly next_ends?: number;
   readonly step_start?: number;
   readonly number?: number;
-  readonly sums?: readonly number[];
+  readonly current?: number;
+  readonly past?: string;
+  readonly oldest?: number;
   readonly level?: number;
   readonly time?: number;
   readonly generation?: number;
@@ -87,10 +89,11 @@ export function readCounts(
 }
 
 function readSteps(fields: StoredFields): StoredSteps {
+  const { past = '', oldest = 0 } = fields;
   const number = stored(fields.number);
-  const sums = (fields.sums ?? []).flatMap((sum, age) =>
-    sum > 0 ? [[number - age, sum] as const] : [],
-  );
+  const earlier =
+    past === '' ? [] : past.split(',').map((sum, i) => [oldest + i, Number(sum)] as const);
+  const sums = [...earlier, [number, stored(fields.current)] as const].filter(([, sum]) => sum > 0);
   return {
     kind: 'sliding_window',
     stepStart: stored(fields.step_start),
