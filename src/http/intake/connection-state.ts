@@ -4,6 +4,9 @@ import type { Duplex } from 'node:stream';
 /** The connections that are not read until some of their requests are answered. */
 const paused = new WeakSet<Duplex>();
 
+/** The connections that are read again from the next tick on. */
+const resumed = new WeakSet<Duplex>();
+
 /** Stops reading a connection, until `resumeReading`. */
 export function pauseReading(socket: Duplex): void {
   if (paused.has(socket)) return;
@@ -17,14 +20,17 @@ export function resumeReading(socket: Duplex): void {
   if (!paused.delete(socket)) return;
   socket.off('resume', pauseAgain);
   socket.resume();
+  resumed.add(socket);
+  setImmediate(() => resumed.delete(socket));
 }
 
 /**
- * Whether a connection is not read because of unanswered requests, by `pauseReading` or by Node. The flag is Node's
- * own; a pause within a body does not set it.
+ * Whether a connection is not read because of unanswered requests, by `pauseReading` or by Node, or has not been since. The
+ * flag is Node's own; a pause within a body does not set it.
  */
 export function isUnread(socket: Duplex): boolean {
-  return paused.has(socket) || (socket as Duplex & { _paused?: boolean })._paused === true;
+  if (paused.has(socket) || resumed.has(socket)) return true;
+  return (socket as Duplex & { _paused?: boolean })._paused === true;
 }
 
 /**

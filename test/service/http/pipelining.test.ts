@@ -204,6 +204,10 @@ test('one connection with 30,000 checks does not keep another from being served'
   expect(Math.max(...between)).toBeLessThanOrEqual(10 * BOUND);
 });
 
+function holdUp(millis: number): void {
+  for (const end = performance.now() + millis; performance.now() < end;);
+}
+
 describe('requests beyond the bound of a connection', () => {
   test('are not begun before earlier ones are answered', async () => {
     const { limiter, asked, unblock } = blockedLimiter();
@@ -267,6 +271,26 @@ describe('requests beyond the bound of a connection', () => {
 
     expect(answeredIds(connection.received)).toEqual(inOrder(count));
     expect(service.drops).toEqual([]);
+  });
+
+  test('have no time limit before the first read after a pause', async () => {
+    const timeouts = { ...SHORT, headMillis: 1500, requestMillis: 1500 };
+    const { limiter, asked, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 1, timeouts });
+    const connection = await openConnection(service.url);
+    const count = 2 * DEFERRED_WHILE_READ;
+    connection.write(requestText('POST', ratePath(uniqueKey())).repeat(count));
+    await until(() => service.deferred >= DEFERRED_WHILE_READ);
+    const { deferred } = service;
+    const check = limiter.check.bind(limiter);
+    limiter.check = (...args) => {
+      // The rest of a request becomes late while nothing is read.
+      if (asked.length === deferred) process.nextTick(() => holdUp(1.2 * timeouts.headMillis));
+      return check(...args);
+    };
+    unblock();
+    await untilAnswered(connection, count);
+    connection.disconnect();
   });
 
   test('are deferred up to a common bound for all connections', async () => {
