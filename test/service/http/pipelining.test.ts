@@ -285,7 +285,10 @@ describe('requests beyond the bound of a connection', () => {
     const check = limiter.check.bind(limiter);
     limiter.check = (...args) => {
       // The rest of a request becomes late while nothing is read.
-      if (asked.length === deferred) process.nextTick(() => { holdUp(1.2 * timeouts.headMillis); });
+      if (asked.length === deferred)
+        process.nextTick(() => {
+          holdUp(1.2 * timeouts.headMillis);
+        });
       return check(...args);
     };
     unblock();
