@@ -54,6 +54,8 @@ function queue.drop(keys, state, tally, has_lost)
   end
   lists.drop(keys, state, has_lost)
   replicas.forget(tally)
+  -- Nothing is kept for the sake of waiters any more.
+  state.needs_expiry = true
 end
 
 -- All who have an entry and its record.
