@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 
 import { findRedisServer } from '../scripts/lib/find-redis.mjs';
 import { build, installDependencies, installIn } from '../scripts/lib/prepare.mjs';
-import { NATIVE_PEERS } from './lib/native-peers.mjs';
+import { builtPeers, NATIVE_PEERS } from './lib/native-peers.mjs';
 import { publicCommand, readOptions } from './lib/options.mjs';
 
 /** The measurements: the module in scenarios/ of each, and the function that it exports. */
@@ -39,7 +39,8 @@ const HELP = `npm run bench -- [options]
   --windows N       windows' ends in the measurement of wakes (50)
   --only A,B        only these: ${Object.keys(SCENARIOS).join(', ')}
   --with NAME=PATH  beside a peer that you have built: ${Object.keys(NATIVE_PEERS).join(', ')};
-                    once for each, with the path of its program
+                    once for each, with the path of its program; of limitador also of its checkout, which is
+                    built without its disk storage
   --base COMMIT     of regress: what this build costs beside that commit's (a pinned one)
   --most N          of regress: ends with code 1 if the median of a ratio is above N
   --before PATH     beside an older Sluice: a checkout that is built
@@ -52,6 +53,7 @@ installDependencies();
 installIn('bench');
 build();
 const redisProgram = findRedisServer();
+options.with = builtPeers(options.with);
 
 // Not before: these import what has just been installed.
 const { machine } = await import('./lib/machine.mjs');

@@ -1,5 +1,6 @@
 // The peers in other languages, which users build themselves (`--with NAME=PATH`).
 import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import * as envoyRatelimit from '../peers/envoy-ratelimit.mjs';
@@ -13,6 +14,19 @@ export const NATIVE_PEERS = {
   'envoy-ratelimit': envoyRatelimit,
   'redis-rate': redisRate,
 };
+
+/**
+ * The programs of the peers. A checkout is built first, where its peer can be.
+ * @param {Record<string, string>} paths of programs or checkouts
+ */
+export function builtPeers(paths) {
+  return Object.fromEntries(
+    Object.entries(paths).map(([peer, path]) => {
+      const { build } = NATIVE_PEERS[peer];
+      return [peer, build && statSync(path).isDirectory() ? build(path) : path];
+    }),
+  );
+}
 
 /**
  * The peers that can be started.
