@@ -124,12 +124,10 @@ local function remove_idle(keys, state, call)
   end
   state.max_holds = 0
   stored.write(keys, state)
-  if state.ends > 0 then
-    -- Holds that have lapsed since are remembered from this call on.
-    local expire_at = digits(keep_until(state, call))
-    redis.call('PEXPIREAT', keys.state, expire_at)
-    requests.expire(keys, state, false, expire_at)
-  end
+  -- Holds that have lapsed since are remembered from this call on.
+  local expire_at = digits(keep_until(state, call))
+  redis.call('PEXPIREAT', keys.state, expire_at)
+  requests.expire(keys, state, false, expire_at)
 end
 
 -- What `past_requests.end_window` asks of a window that has ended. One that a report has made longer counts as the last of

@@ -73,6 +73,13 @@ test('items of one tick and one group share a call', async () => {
   expect(sent()).toEqual([]);
   await nextTick();
   expect(sent()).toEqual([['a', 'c'], ['b']]);
+  // Also if a call ends in their tick.
+  all.add([item('d')]);
+  const ended = calls[0]!.end();
+  await new Promise(process.nextTick);
+  all.add([item('e')]);
+  await ended;
+  expect(sent().slice(2)).toEqual([['d', 'e']]);
 });
 
 test('without ticks items are sent at once, and each alone if they have no groups', () => {
