@@ -3,11 +3,12 @@ import type { RedisForTests } from './use-redis.js';
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Replicas in processes of their own, on the Redis of this file. They end after each test. */
+/** Replicas in processes of their own, on the Redis of this file. @param after which tests they end: each one, by default */
 export function useReplicas(
   redis: RedisForTests,
+  after = afterEach,
 ): (count: number, environment: Environment) => Promise<ReplicaProcess[]> {
-  afterEach(killReplicas);
+  after(killReplicas);
   return (count, environment) =>
     Promise.all(
       Array.from({ length: count }, () =>

@@ -16,7 +16,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
 /** Their lines take more than a replica keeps of lines that wait, with what a pipe and its reader hold. */
-const REQUESTS = 2000;
+const REQUESTS = 800;
 const AT_A_TIME = 50;
 /** Lines have the headers of requests. */
 const HEADERS = { 'X-Long': 'x'.repeat(2000) };

@@ -13,10 +13,10 @@ import { useReplicas } from '../../support/use-replicas.js';
 const naming = new KeyNaming('sluice:');
 
 const redis = useRedis();
-const start = useReplicas(redis);
+const start = useReplicas(redis, afterAll);
 
 let replicas: ReplicaProcess[];
-beforeEach(async () => {
+beforeAll(async () => {
   // Long enough to renew leases on a busy machine.
   const REPLICA_LEASE_MILLIS = '2000';
   replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000', REPLICA_LEASE_MILLIS });
