@@ -42,6 +42,7 @@ const HELP = `npm run bench -- [options]
                     once for each, with the path of its program; of limitador also of its checkout, which is
                     built without its disk storage
   --base COMMIT     of regress: what this build costs beside that commit's (a pinned one)
+  --case TEXT       of regress: only the cases with this in their names
   --most N          of regress: ends with code 1 if the median of a ratio is above N
   --before PATH     beside an older Sluice: a checkout that is built
   --publish         put a whole run into BENCHMARKS.md and bench/results/published.*

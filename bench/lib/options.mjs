@@ -21,6 +21,7 @@ export function readOptions(words, { scenarios, peers }) {
       only: { type: 'string', default: '' },
       with: { type: 'string', multiple: true, default: [] },
       base: { type: 'string', default: PINNED_BASE },
+      case: { type: 'string', default: '' },
       most: { type: 'string', default: 'Infinity' },
       before: { type: 'string' },
       publish: { type: 'boolean', default: false },
@@ -48,6 +49,7 @@ export function readOptions(words, { scenarios, peers }) {
     only,
     with: pathsOf(values.with, peers),
     base: values.base,
+    ofCases: values.case,
     most,
     before: values.before === undefined ? undefined : checkoutIn(values.before),
   };
