@@ -37,6 +37,7 @@ test('without options, everything but the comparison with a base is measured, wi
     only: ['throughput', 'wake'],
     with: {},
     base: expect.stringMatching(/^[0-9a-f]{8}$/) as string,
+    ofCases: '',
     most: Infinity,
     before: undefined,
   });
