@@ -69,7 +69,9 @@ export class Approvals {
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get idleAt(): number {
     let at = this.#window.idleAt;
-    for (const { countsUntil } of this.#limits.slice(1)) at = Math.max(at, countsUntil);
+    for (let i = 1; i < this.#limits.length; i += 1) {
+      at = Math.max(at, this.#limits[i]?.countsUntil ?? at);
+    }
     return at;
   }
 
@@ -116,13 +118,10 @@ export class Approvals {
     }
     const { hits = 1, list } = request;
     const limits = this.limitsOf(list);
-    for (const [i, limit] of limits.entries()) {
-      if (limit.takeHeld(id, hits)) continue;
-      for (const taken of limits.slice(0, i)) taken.giveBack(id, true);
-      return false;
-    }
-    this.#holds?.release(id);
-    return true;
+    const lacking = limits.findIndex((limit) => !limit.takeHeld(id, hits));
+    if (lacking === -1) this.#holds?.release(id);
+    else for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
+    return lacking === -1;
   }
 
   /** Whether no more approvals with these terms are kept, held or in a window. */
@@ -374,12 +373,10 @@ export class Approvals {
 
   #take(id: string, { hits = 1, list }: RequestTerms, held: boolean): boolean {
     const limits = this.limitsOf(list);
-    for (const [i, limit] of limits.entries()) {
-      if (limit.take(id, hits, held)) continue;
-      for (const taken of limits.slice(0, i)) taken.giveBack(id, true);
-      return false;
-    }
-    return true;
+    const lacking = limits.findIndex((limit) => !limit.take(id, hits, held));
+    if (lacking === -1) return true;
+    for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
+    return false;
   }
 
   #addHeld(now: number, id: string, terms: RequestTerms, state: HeldState): boolean {

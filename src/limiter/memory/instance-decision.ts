@@ -113,9 +113,9 @@ export function decideAtOnce(
   const fits = approvals.fit(terms);
   const areFull = approvals.areFull(terms);
   const hasRoom = fits && !areFull && !isPaused;
-  if (hasRoom && queue.isNext(now, terms, (head) => approvals.stoppedBy(head) ?? 'all')) {
-    return 'approved';
-  }
+  const isNext = (): boolean =>
+    queue.isNext(now, terms, (head) => approvals.stoppedBy(head) ?? 'all');
+  if (hasRoom && (queue.size === 0 || isNext())) return 'approved';
   if (hits > 1 && approvals.exceed(terms)) return 'too_many_hits';
   if (areFull && fits) return 'key_full';
   return isPaused ? 'paused' : 'denied';

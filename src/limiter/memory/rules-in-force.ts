@@ -79,8 +79,8 @@ export class RulesInForce {
 
   /** Drops the length that a request has set, if the window is over and the latest rules allow none. */
   dropEndedOverride(now: number, window: Window): void {
-    const endsWindows = this.hasBoundary && !hasSettableWindow(this.latestOwn);
-    if (endsWindows && now >= window.end) window.dropOverride();
+    if (now < window.end) return;
+    if (this.hasBoundary && !hasSettableWindow(this.latestOwn)) window.dropOverride();
   }
 
   /** What applies after the current window. */
@@ -114,9 +114,11 @@ export class RulesInForce {
 
   /** Whether the latest rules have another window, so that they come into force with the next one. */
   awaitBoundary(window: Window): boolean {
+    const own = this.latestOwn;
+    // As nearly always, which each check asks.
+    if (this.#rules === this.policy.current && own.windowMillis === window.millis) return false;
     if (!this.hasBoundary) return false;
     if (!this.hasLatestAlgorithm) return true;
-    const own = this.latestOwn;
     return hasSettableWindow(own) && own.windowMillis !== window.millis && !window.isOverridden;
   }
 

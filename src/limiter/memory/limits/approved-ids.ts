@@ -88,6 +88,8 @@ const MAX_LOAD = 0.8;
 const NOTHING = new Uint32Array(0);
 /** The numbers of the current search's id, scrambled as those in the table. */
 const wanted = new Uint32Array(UUID_WORDS);
+/** Those of an id that moves to another table. */
+const moved = new Uint32Array(UUID_WORDS);
 
 /**
  * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free slot after the
@@ -131,7 +133,7 @@ export class ApprovedIds {
    */
   add(id: string, hits: number): boolean {
     if (!want(id)) throw new Error(`no UUID: ${id}`);
-    let index = this.#indexOfWanted();
+    let index = this.#indexOf(wanted);
     if (!this.#isFree(index)) return true;
     const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;
     const isFull = this.#size + 1 > this.#capacity * MAX_LOAD;
@@ -140,10 +142,9 @@ export class ApprovedIds {
       : this.#capacity;
     if (isFull || words !== this.#words) {
       if (!this.#rebuild(capacity, words)) return false;
-      want(id);
-      index = this.#indexOfWanted();
+      index = this.#indexOf(wanted);
     }
-    this.#put(index, hits);
+    this.#put(index, wanted, hits);
     this.#size += 1;
     this.#hits += hits;
     return true;
@@ -228,21 +229,21 @@ export class ApprovedIds {
   /** The index of the slot of an id, which may be any text; undefined if it is not there. */
   #find(id: string): number | undefined {
     if (this.#size === 0 || !want(id)) return undefined;
-    const index = this.#indexOfWanted();
+    const index = this.#indexOf(wanted);
     return this.#isFree(index) ? undefined : index;
   }
 
-  /** The index of the slot of the wanted id, or of the free slot that it would get. */
-  #indexOfWanted(): number {
+  /** The index of the slot of an id, or of the free slot that it would get. */
+  #indexOf(id: Uint32Array): number {
     const table = this.#table;
-    const hash = wanted[1] ?? 0;
+    const hash = id[1] ?? 0;
     let index = this.#home(hash);
     while (
       !isFree(table, index) &&
       (table[index + 1] !== hash ||
-        table[index] !== wanted[0] ||
-        table[index + 2] !== wanted[2] ||
-        table[index + 3] !== wanted[3])
+        table[index] !== id[0] ||
+        table[index + 2] !== id[2] ||
+        table[index + 3] !== id[3])
     ) {
       index = this.#after(index);
     }
@@ -263,11 +264,11 @@ export class ApprovedIds {
     this.#table.fill(0, free, free + this.#words);
   }
 
-  /** Puts the wanted id into a free slot. */
-  #put(index: number, hits: number): void {
+  /** Puts an id into a free slot. */
+  #put(index: number, id: Uint32Array, hits: number): void {
     const table = this.#table;
     // For so few numbers `set` takes ten times as long.
-    for (let word = 0; word < UUID_WORDS; word += 1) table[index + word] = wanted[word] ?? 0;
+    for (let word = 0; word < UUID_WORDS; word += 1) table[index + word] = id[word] ?? 0;
     if (this.#words > UUID_WORDS) table[index + UUID_WORDS] = hits;
   }
 
@@ -282,8 +283,8 @@ export class ApprovedIds {
     this.#words = words;
     for (let index = 0; index < before.length; index += wordsBefore) {
       if (isFree(before, index)) continue;
-      for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[index + word] ?? 0;
-      this.#put(this.#indexOfWanted(), hadHits ? (before[index + UUID_WORDS] ?? 0) : 1);
+      for (let word = 0; word < UUID_WORDS; word += 1) moved[word] = before[index + word] ?? 0;
+      this.#put(this.#indexOf(moved), moved, hadHits ? (before[index + UUID_WORDS] ?? 0) : 1);
     }
     this.budget.giveBack(before.byteLength);
     return true;

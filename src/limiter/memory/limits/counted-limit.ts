@@ -277,8 +277,11 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
 
   /** @param pausedUntil -Infinity if the key is not paused */
   quota(now: number, pausedUntil: number): LimitQuota {
-    const used = pausedUntil > -Infinity ? Infinity : this.used;
-    const resetMillis = millisUntil(unlessPaused(this.roomAt(), this.isFull, pausedUntil), now);
+    const isPaused = pausedUntil > -Infinity;
+    const used = isPaused ? Infinity : this.used;
+    const roomAt = this.roomAt();
+    const opensAt = isPaused ? unlessPaused(roomAt, this.isFull, pausedUntil) : roomAt;
+    const resetMillis = millisUntil(opensAt, now);
     return limitQuota(this.limit, this.millis, this.maximum, used, resetMillis);
   }
 

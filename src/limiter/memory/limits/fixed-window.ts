@@ -45,8 +45,9 @@ export class FixedWindow extends CountedLimit {
   roomAt(): number {
     const windowEnd = this.#surplus > 0 ? this.window.reportedUntil : this.window.end;
     const { nextLapse: lapse } = this;
+    if (lapse === Infinity) return windowEnd;
     const held = this.used - this.sum;
-    return lapse < Infinity && held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
+    return held >= this.maximum ? lapse : Math.min(windowEnd, lapse);
   }
 
   roll(now: number, ofRules: number): boolean {
