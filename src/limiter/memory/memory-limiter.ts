@@ -1,6 +1,4 @@
 /* eslint-disable @typescript-eslint/require-await -- as the interface has it */
-import { randomUUID } from 'node:crypto';
-
 import type { Clock } from '../../common/clock.js';
 import { endOfTick, eventLoop, inTicks } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
@@ -25,6 +23,7 @@ import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
+import { newRequestId } from './limits/approved-ids.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
 import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
@@ -81,7 +80,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
-    const { requestId = randomUUID() } = request;
+    const { requestId = newRequestId() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
     const decision = entry.instance.check(now, requestId, asked, number);

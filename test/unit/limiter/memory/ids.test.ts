@@ -2,6 +2,7 @@ import { randomUUID, randomBytes } from 'node:crypto';
 
 import {
   ApprovedIds,
+  newRequestId,
   parseUuid,
   scramble,
   UUID_WORDS,
@@ -92,6 +93,28 @@ test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => 
   const ids = new ApprovedIds(room);
   for (let added = 0; added < count; added += 1) ids.add(randomUUID(), 1);
   expect(room.taken / count).toBeLessThanOrEqual(30);
+});
+
+test('new request ids are UUIDs of version 4, and are found by their texts, in any order', () => {
+  const made = Array.from({ length: 1000 }, newRequestId);
+  expect(new Set(made).size).toBe(made.length);
+  const ids = new ApprovedIds(new MemoryBudget(Infinity));
+  for (const id of [newRequestId(), ...made]) {
+    expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+    const last = newRequestId();
+    for (const each of [last, id]) expect(ids.add(each, 1)).toBe(true);
+    expect([ids.release(last), ids.release(last)]).toEqual([true, false]);
+  }
+  // All bits but those of the version and of the variant differ from id to id.
+  const changing = new Uint32Array(UUID_WORDS);
+  const [first, other] = [new Uint32Array(UUID_WORDS), new Uint32Array(UUID_WORDS)];
+  expect(parseUuid(made[0]!, first)).toBe(true);
+  for (const id of made) {
+    expect(parseUuid(id, other)).toBe(true);
+    for (const [i, word] of other.entries()) changing[i]! |= word ^ first[i]!;
+  }
+  expect([...changing]).toEqual([0xffffffff, 0xffff0fff, 0x3fffffff, 0xffffffff]);
+  for (const id of made) expect(ids.release(id)).toBe(true);
 });
 
 test('an id without room in memory changes nothing', () => {
