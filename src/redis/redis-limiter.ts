@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../common/uuid.js';
 
 import { type CallerPresence, claimOf, nextClaimNumber } from '../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
@@ -99,7 +99,7 @@ export class RedisLimiter implements StoreLimiter {
       isAvailable: (name) => !this.#guard.breakers.of(name).isOpen,
       ticks: eventLoop,
       random: Math.random,
-      createRequestId: randomUUID,
+      createRequestId: newUuid,
       nextClaimNumber,
     });
     this.#guard.breakers.onChange((isOpen) => {
@@ -246,7 +246,7 @@ export class RedisLimiter implements StoreLimiter {
   /** Decides a check that may not wait, or has no place to wait in. */
   #checkAtOnce(request: CheckRequest): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      const { requestId = randomUUID() } = request;
+      const { requestId = newUuid() } = request;
       const number = request.requestId === undefined ? undefined : nextClaimNumber();
       const claim = claimOf(requestId, number);
       const onReply = (reply: CheckReply): void => {

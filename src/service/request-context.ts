@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../common/uuid.js';
 
 import type { Logger } from 'pino';
 
@@ -58,7 +58,7 @@ const ACCEPTABLE_ID = /^[^\p{Cc}]{1,128}$/u;
 
 /** The client's correlation id, or a new one if the client sent none that a log line can carry. */
 export function correlationIdOf({ 'x-correlation-id': given }: RequestHeaders): string {
-  return typeof given === 'string' && ACCEPTABLE_ID.test(given) ? given : randomUUID();
+  return typeof given === 'string' && ACCEPTABLE_ID.test(given) ? given : newUuid();
 }
 
 export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../../common/uuid.js';
 
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
@@ -189,7 +189,7 @@ class CheckCall extends BulkCall<CheckParts> {
     } else if (policy.isShadow) {
       this.noteError('RATE_LIMIT_EXCEEDED');
       // Nothing counts this approval, so that a release of it is a 404.
-      const start = `{"status":200,"request_id":"${check.requestId ?? randomUUID()}"`;
+      const start = `{"status":200,"request_id":"${check.requestId ?? newUuid()}"`;
       this.results[index] = `${start}${byPolicy},"shadow":"denied"}`;
     } else {
       this.noteError('RATE_LIMIT_EXCEEDED');

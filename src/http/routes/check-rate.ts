@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../../common/uuid.js';
 
 import type { NextFunction, Response } from 'express';
 import type { Logger } from 'pino';
@@ -162,7 +162,7 @@ function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDeci
       }
       headers.push(SHADOW_HEADER, 'denied');
       // Nothing counts this approval, so that a release of it is a 404.
-      sendApproval(response, requestId ?? randomUUID(), headers);
+      sendApproval(response, requestId ?? newUuid(), headers);
       return;
     }
     const retryMillis = millisToRetry(denial, limit, hits);

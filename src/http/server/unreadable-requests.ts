@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../../common/uuid.js';
 import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
@@ -39,7 +39,7 @@ export function answerUnreadable(
       socket.destroy();
       return;
     }
-    const correlationId = randomUUID();
+    const correlationId = newUuid();
     const status = ERRORS[errorCode].status;
     socket.end(answerText(status, errorCode, correlationId), () => socket.destroy());
     onAnswer({ correlationId, status, errorCode, code });

@@ -1,6 +1,7 @@
 /* eslint-disable @typescript-eslint/require-await -- as the interface has it */
 import type { Clock } from '../../common/clock.js';
 import { endOfTick, eventLoop, inTicks } from '../../common/ticks.js';
+import { newUuid } from '../../common/uuid.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import { type CallerPresence, nextClaimNumber, parseClaim } from '../request.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
@@ -23,7 +24,6 @@ import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
-import { newRequestId } from './limits/approved-ids.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
 import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
@@ -80,7 +80,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
-    const { requestId = newRequestId() } = request;
+    const { requestId = newUuid() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
     const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
     const decision = entry.instance.check(now, requestId, asked, number);

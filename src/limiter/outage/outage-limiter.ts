@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { newUuid } from '../../common/uuid.js';
 
 import type { Clock } from '../../common/clock.js';
 import { withEach } from '../../common/steps.js';
@@ -210,7 +210,7 @@ export class OutageLimiter implements Limiter {
     caller: CallerPresence | undefined,
   ): Promise<Decision> {
     if (!this.substitute) {
-      const { requestId = randomUUID() } = request;
+      const { requestId = newUuid() } = request;
       return { outcome: 'approved', requestId, outagePolicy: 'allow' };
     }
     const decision = await this.substitute.check(request, caller);

@@ -1,19 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 
+import { parseUuid, UUID_WORDS } from '../../../common/uuid.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-
-/** The 32-bit numbers of a UUID. */
-export const UUID_WORDS = 4;
-
-const LENGTH = 36;
-const DASH = 0x2d;
-const DIGITS_PER_HALF_WORD = 4;
-/** Where each half of the numbers begins, between the dashes. */
-const HALVES = [0, 4, 9, 14, 19, 24, 28, 32];
-
-/** The value of a digit by its character code; -1 for all other characters, capital letters included. */
-const VALUES = new Int8Array(0x10000).fill(-1);
-for (let value = 0; value < 16; value += 1) VALUES[value.toString(16).charCodeAt(0)] = value;
 
 const BYTE_VALUES = 256;
 const BYTES_PER_WORD = 4;
@@ -44,75 +32,6 @@ function hashOf(number: number, place: number): number {
     (RANDOM[row + 2 * BYTE_VALUES + ((number >>> 16) & 0xff)] ?? 0) ^
     (RANDOM[row + 3 * BYTE_VALUES + (number >>> 24)] ?? 0)
   );
-}
-
-/**
- * Parses a UUID in lower case.
- * @returns false for any other text, which leaves `into` undefined
- */
-export function parseUuid(text: string, into: Uint32Array): boolean {
-  if (
-    text.length !== LENGTH ||
-    text.charCodeAt(8) !== DASH ||
-    text.charCodeAt(13) !== DASH ||
-    text.charCodeAt(18) !== DASH ||
-    text.charCodeAt(23) !== DASH
-  ) {
-    return false;
-  }
-  let all = 0;
-  // Loops by index: this runs for each approval, and iterators would take three times as long.
-  for (let word = 0; word < UUID_WORDS; word += 1) {
-    let number = 0;
-    for (let half = 0; half < 2; half += 1) {
-      const start = HALVES[2 * word + half] ?? 0;
-      for (let digit = start; digit < start + DIGITS_PER_HALF_WORD; digit += 1) {
-        const value = VALUES[text.charCodeAt(digit)] ?? -1;
-        all |= value;
-        number = (number << 4) | value;
-      }
-    }
-    into[word] = number;
-  }
-  return all >= 0;
-}
-
-/** Random numbers for further ids; filled for many ids at a time. */
-const pool = new Uint32Array(64 * UUID_WORDS);
-let inPool = 0;
-/** Two digits for each byte. */
-const DIGITS = Array.from({ length: BYTE_VALUES }, (_, byte) => byte.toString(16).padStart(2, '0'));
-/** The id that was made last, and its numbers. */
-let made = '';
-const ofMade = new Uint32Array(UUID_WORDS);
-
-/**
- * Makes a UUID of version 4 (RFC 9562), as `randomUUID` does. It is nearly always the next that is added, and needs no parsing
- * then, which takes longer than anything else of a decision.
- */
-export function newRequestId(): string {
-  if (inPool === 0) {
-    randomFillSync(pool);
-    inPool = pool.length;
-  }
-  inPool -= UUID_WORDS;
-  const first = pool[inPool] ?? 0;
-  const second = ((pool[inPool + 1] ?? 0) & 0xffff0fff) | 0x4000;
-  const third = ((pool[inPool + 2] ?? 0) & 0x3fffffff) | 0x80000000;
-  const fourth = pool[inPool + 3] ?? 0;
-  ofMade[0] = first;
-  ofMade[1] = second;
-  ofMade[2] = third;
-  ofMade[3] = fourth;
-  made =
-    `${half(first >>> 16)}${half(first)}-${half(second >>> 16)}-${half(second)}-` +
-    `${half(third >>> 16)}-${half(third)}${half(fourth >>> 16)}${half(fourth)}`;
-  return made;
-}
-
-/** The digits of the lower half of a number. */
-function half(number: number): string {
-  return `${DIGITS[(number >>> 8) & 0xff]}${DIGITS[number & 0xff]}`;
 }
 
 /** For the hits of an id. */
@@ -385,8 +304,7 @@ class ApprovedIdCount extends ApprovedIds {
 
 /** Begins the search for an id, which may be any text. @returns whether it is a UUID */
 function want(id: string): boolean {
-  if (id === made) copyId(ofMade, wanted);
-  else if (!parseUuid(id, wanted)) return false;
+  if (!parseUuid(id, wanted)) return false;
   scramble(wanted);
   return true;
 }

@@ -1,12 +1,7 @@
 import { randomUUID, randomBytes } from 'node:crypto';
 
-import {
-  ApprovedIds,
-  newRequestId,
-  parseUuid,
-  scramble,
-  UUID_WORDS,
-} from '../../../../src/limiter/memory/limits/approved-ids.js';
+import { newUuid, parseUuid, UUID_WORDS } from '../../../../src/common/uuid.js';
+import { ApprovedIds, scramble } from '../../../../src/limiter/memory/limits/approved-ids.js';
 import { memoryIn, MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { Random } from '../../../support/chaos/random.js';
 import { RecentIds } from '../../../../src/limiter/memory/limits/recent-ids.js';
@@ -95,13 +90,13 @@ test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => 
   expect(room.taken / count).toBeLessThanOrEqual(30);
 });
 
-test('new request ids are UUIDs of version 4, and are found by their texts, in any order', () => {
-  const made = Array.from({ length: 1000 }, newRequestId);
+test('new ids are UUIDs of version 4, and are found by their texts, in any order', () => {
+  const made = Array.from({ length: 1000 }, newUuid);
   expect(new Set(made).size).toBe(made.length);
   const ids = new ApprovedIds(new MemoryBudget(Infinity));
-  for (const id of [newRequestId(), ...made]) {
+  for (const id of [newUuid(), ...made]) {
     expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
-    const last = newRequestId();
+    const last = newUuid();
     for (const each of [last, id]) expect(ids.add(each, 1)).toBe(true);
     expect([ids.release(last), ids.release(last)]).toEqual([true, false]);
   }
