@@ -372,9 +372,11 @@ export class Instance {
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     this.#rules.dropEndedOverride(now, this.#window);
-    const hasRolled = this.approvals.roll(now, this.#rules.latestOwn.windowMillis);
+    const hasRolled =
+      !this.approvals.isCurrentAt(now) &&
+      this.approvals.roll(now, this.#rules.latestOwn.windowMillis);
     this.#named?.forget(now);
-    if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
+    if (this.isPaused && now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (!hasRolled) return;
     if (this.#rules.hasBoundary) this.#takeRules(now);
     this.approvals.own.maximum = this.#rules.maximum;
