@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Range, shortText } from '../common/schemas.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
-import type { AskedTogether } from '../service/deciding/decide-many.js';
+import type { AskedTogether } from '../service/deciding/decide-together.js';
 import type { NamedList } from '../service/deciding/lists-of-checks.js';
 import { invalidParameter } from '../service/errors.js';
 import { parseKey } from '../service/deciding/parameter-rights.js';

@@ -8,7 +8,7 @@ import {
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
 import { millisToRetry, shownLimit } from '../service/denying-limit.js';
-import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
+import { type DecidedOrPeeked, passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];

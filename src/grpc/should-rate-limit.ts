@@ -7,7 +7,7 @@ import {
   type DecidedOrPeeked,
   decideTogether,
   releaseUnused,
-} from '../service/deciding/decide-many.js';
+} from '../service/deciding/decide-together.js';
 import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
 import { logShadowDenial } from '../service/request-context.js';
 import type { Service } from '../service/service.js';

@@ -9,10 +9,10 @@ import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, RemainingReport } from '../../limiter/limiter.js';
 import { isHeld, LABELS, type RequestTerms } from '../../limiter/request.js';
-import type { AskedPause } from '../../service/deciding/change-key.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
 import { invalidParameter, serviceError } from '../../service/errors.js';
 import { parseKey } from '../../service/deciding/parameter-rights.js';
+import type { AskedPause } from '../../service/service.js';
 
 const MAX_NAME_LENGTH = 64;
 
@@ -131,11 +131,6 @@ export function parsePeek(key: string, query: Query): AskedPeek | undefined {
 export function parseAmendment(query: Query): Amendment {
   rejectUnknown(query, AMENDMENT_PARAMETERS);
   return parse(amendmentSchema, query);
-}
-
-/** A pause of the dashboard. @throws ServiceError INVALID_PARAMETER */
-export function parsePause({ pauseMillis }: Query): AskedPause {
-  return parse(pauseSchema, { pauseMillis });
 }
 
 /**

@@ -1,14 +1,9 @@
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import type { Logger } from 'pino';
 
 import { isRequestId } from '../../common/schemas.js';
-import type { Settings } from '../../config/settings.js';
-import type { Metrics } from '../../metrics/metrics.js';
-import type { Readiness } from '../../readiness/readiness.js';
-import type { Rules } from '../../rules/rules.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
-import type { Service } from '../../service/service.js';
 import { type ServiceError, serviceError } from '../../service/errors.js';
+import type { Scope } from '../../service/request-context.js';
 import { guardsOf } from '../auth/guards.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
@@ -27,20 +22,11 @@ import {
   openApiJson,
   readyz,
 } from './service-handlers.js';
-import { amendRequest, changeKey, endHold, releaseRequest, requestStatus } from './key-handlers.js';
+import type { HttpParts } from './http-parts.js';
+import { type KeyAnswer, keyAnswers } from './key-answers.js';
 import { type AnswerUnrouted, unroutedChecks } from './unrouted-checks.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
-
-export interface HttpParts {
-  readonly service: Service;
-  readonly rules: Rules;
-  readonly metrics: Metrics;
-  readonly replica: string;
-  readonly readiness: Readiness;
-  readonly settings: Settings;
-  readonly logger: Logger;
-}
 
 /** What answers the requests of a port. */
 export interface HttpApp {
@@ -69,8 +55,7 @@ const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PAR
 /** The HTTP surface of the service: every path, its methods, and their handlers. */
 export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   const { service, settings, logger } = parts;
-  const { limiter, access } = service;
-  const guards = guardsOf(access, settings);
+  const guards = guardsOf(service.access, settings);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -95,7 +80,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     next();
   });
 
-  const check = checkRate({ ...service, settings, logger });
+  const check = checkRate(parts);
+  const answers = keyAnswers(service);
   let answerUnrouted: AnswerUnrouted | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
@@ -114,25 +100,29 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
           .catch(next);
       });
     const routedCheck = checkWith(({ query }) => query);
-    const bulk = { ...service, settings, logger, budget: new BodyBudget() };
+    const budget = new BodyBudget();
     route(app, '/rate', {
-      POST: guards.guard('check', checkMany(bulk)),
-      DELETE: guards.guard('release', releaseMany(bulk)),
+      POST: guards.guard('check', checkMany(parts, budget)),
+      DELETE: guards.guard('release', releaseMany(parts, budget)),
     });
-    const changeOne = guards.guard('check', changeKey(service) as RequestHandler);
-    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeOne });
+    const answering = (scope: Scope, answer: KeyAnswer<'requestId' | 'handle'>): RequestHandler =>
+      guards.guard(scope, ({ params, query }, response) =>
+        answer(params as Parameters<typeof answer>[0], query, response),
+      );
+    const changeKey = answering('check', answers.changeKey);
+    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeKey });
     answerUnrouted = unroutedChecks(app, {
       takeIn: begin,
       check: checkWith(() => NO_PARAMETERS),
       fail: errorHandler,
     });
-    const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
-    const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
-    const endOne = guards.guard('configure', endHold(limiter) as RequestHandler);
-    route(app, '/rate/:key/holders/:handle', { DELETE: endOne });
-    const statusOne = guards.guard('check', requestStatus(limiter) as RequestHandler);
-    const changes = { DELETE: releaseOne, PUT: amendOne };
-    const ofRequest = byMethod({ GET: statusOne, ...changes }, refusalOfCheck);
+    route(app, '/rate/:key/holders/:handle', { DELETE: answering('configure', answers.endHold) });
+    const changes = {
+      DELETE: answering('release', answers.releaseOne),
+      PUT: answering('check', answers.amendOne),
+    };
+    const showStatus = answering('check', answers.showStatus);
+    const ofRequest = byMethod({ GET: showStatus, ...changes }, refusalOfCheck);
     const ofOther = byMethod(changes, refusalOfCheck);
     // If the second part is no request id, a GET is a check whose key has a slash.
     app.all('/rate/:key/:requestId', (request, response, next) => {
@@ -143,9 +133,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
     app.use('/debug', guards.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.slices));
-    routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes({ ...parts, ...service, guards }, check)) {
+    routeReads(app, '/debug', debugAll(parts));
+    routeReads(app, '/debug/:key', debugOne(service) as RequestHandler);
+    for (const [path, handlers] of dashboardRoutes(parts, guards, check, answers)) {
       route(app, path, handlers);
     }
   }

@@ -1,7 +1,8 @@
 import { withEach } from '../../common/steps.js';
 import { startDraining } from '../replies/reply.js';
 import { connectionBounds } from '../../net/connection-bounds.js';
-import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
+import type { HttpParts } from '../routes/http-parts.js';
+import { createHttpApp, type Surface } from '../routes/routes.js';
 import type { WatchedFiles } from '../../config/watched-files.js';
 import type { KeyPair } from '../../net/key-pair.js';
 import { type KeptAliveServer, listen } from './server.js';

@@ -9,7 +9,6 @@ import {
   type Decision,
   isOverride,
   type Limiter,
-  type Operator,
   type Peek,
 } from '../../limiter/limiter.js';
 import { countsList, type LimitQuota } from '../../limiter/limits.js';
@@ -21,7 +20,7 @@ import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import { ServiceError } from '../errors.js';
 import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
-import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
+import { type AskedCheck, inItsList } from './lists-of-checks.js';
 import {
   type KeyRules,
   rejectForbiddenHold,
@@ -150,7 +149,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
  * Returns a decision, or a peek, with the quota of the limits that count the check. A limit of other lanes can't have
  * denied it, and is none that its caller has to observe.
  */
-function withCountedLimits<Result extends Decision | Peek>(
+export function withCountedLimits<Result extends Decision | Peek>(
   result: Result,
   list: QueueList | undefined,
 ): Result {
@@ -159,35 +158,6 @@ function withCountedLimits<Result extends Decision | Peek>(
   const [own, ...further] = quota.limits;
   const limits = [own, ...further.filter((limit: LimitQuota) => countsList(limit, list))] as const;
   return { ...result, quota: { ...quota, limits } };
-}
-
-interface PeekParts extends KeyRules {
-  readonly limiter: Operator<'peek'>;
-}
-
-/** What a check would get, and what applies to its key. */
-export interface Peeked {
-  readonly peek: Peek;
-  readonly policy: KeyPolicy;
-  /** The limit that would deny the check, if its key has several. */
-  readonly limit?: NamedLimit | undefined;
-}
-
-/**
- * Says what a check would get. It is no decision: no metric counts it, and it has no span.
- * @throws ServiceError as for a check; as the operation
- */
-export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
-
-export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
-  return async (asked) => {
-    const policy = policyOf(asked.key);
-    rejectUnknownKey(policy, settings);
-    rejectForbiddenHold(asked, policy);
-    const request = inItsList(asked, policy);
-    const peek = withCountedLimits(await limiter.ask('peek', request), request.list);
-    return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
-  };
 }
 
 /** Reasons with log lines of their own, about the loss of a store or the end of the service. */

@@ -8,9 +8,10 @@ import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
 import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
-import type { Fleet } from '../../../service/fleet/fleet.js';
 import type { RequestContext } from '../../../service/request-context.js';
+import type { Service } from '../../../service/service.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
+import type { HttpParts } from '../http-parts.js';
 import { shownLimits, statesOf } from './key-survey.js';
 import { parseKeyIn } from './ui-parameters.js';
 
@@ -21,23 +22,13 @@ const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMi
 
 type ExaminedLimiter = Operator<'examine' | 'holdings'>;
 
-interface DetailParts {
-  readonly limiter: ExaminedLimiter;
-  /** Shows what all replicas have decided. */
-  readonly store: ExaminedLimiter;
-  readonly access: Pick<Access, 'has'>;
-  readonly rules: Pick<Rules, 'current'>;
-  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
-  readonly replica: string;
-}
-
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail(parts: DetailParts): RequestHandler {
-  const { access, rules, fleet, replica } = parts;
+export function keyDetail({ service, rules, replica }: HttpParts): RequestHandler {
+  const { access, fleet } = service;
   return async (request, response) => {
     const key = parseKeyIn(request.query);
     const [{ detail, holdings, isCurrent }, view] = await Promise.all([
-      examine(key, parts),
+      examine(key, service),
       fleet.look(key),
     ]);
     const history = await fleet.historyOf(key, view);
@@ -54,7 +45,7 @@ export function keyDetail(parts: DetailParts): RequestHandler {
         states: statesOf(detail, run),
       }),
       holdings,
-      may: rightsOn(key, { access, rules }, response.locals.context),
+      may: rightsOn(key, access, rules, response.locals.context),
       recentDenials: run,
       explained: { ...explained, limits: shownLimits(explained.limits) },
       history,
@@ -71,7 +62,7 @@ interface Examined {
 }
 
 /** @throws UnavailableError if the store is down, and nobody decides instead */
-async function examine(key: string, { store, limiter }: DetailParts): Promise<Examined> {
+async function examine(key: string, { store, limiter }: Service): Promise<Examined> {
   try {
     return { ...(await examineIn(store, key)), isCurrent: true };
   } catch (error) {
@@ -94,7 +85,8 @@ async function examineIn(
 /** What the caller's scopes, and the rules of the key, allow. */
 function rightsOn(
   key: string,
-  { access, rules }: Pick<DetailParts, 'access' | 'rules'>,
+  access: Access,
+  rules: Rules,
   context: RequestContext,
 ): Readonly<Record<'check' | 'pause' | 'endHolds', boolean>> {
   const check = access.has('check', context);
