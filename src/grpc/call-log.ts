@@ -7,9 +7,9 @@ import {
   levelOf,
   type LoggedStatuses,
   logOf,
-  type RequestContext,
 } from '../service/request-context.js';
 import { serviceErrorFor } from '../service/store-failures.js';
+import type { GatewayCall } from './gateway-call.js';
 import type { CallFailure } from './message-codec.js';
 
 /**
@@ -39,11 +39,6 @@ export function grpcStatusOf(code: ErrorCode): status {
   return grpc === undefined ? (BY_HTTP_STATUS[httpStatus] ?? status.INTERNAL) : status[grpc];
 }
 
-export interface LoggedCall extends RequestContext {
-  /** The keys that it asks for, as far as they are known. */
-  readonly keys?: readonly string[] | undefined;
-}
-
 /** The log lines of calls. They have the statuses of HTTP, so that one search finds the requests of both ways in. */
 export class CallLog {
   constructor(
@@ -52,16 +47,16 @@ export class CallLog {
   ) {}
 
   /** A logger for other lines of a call. The call has its span only once it is decided. */
-  of(call: LoggedCall): Logger {
+  of(call: GatewayCall): Logger {
     return logOf(call, this.logger);
   }
 
-  replied(isApproved: boolean, call: LoggedCall, line: object): void {
+  replied(isApproved: boolean, call: GatewayCall, line: object): void {
     this.#answered(isApproved ? 200 : ERRORS.RATE_LIMIT_EXCEEDED.status, call, line);
   }
 
   /** @returns the error that the gateway gets */
-  failed(error: unknown, call: LoggedCall): CallFailure {
+  failed(error: unknown, call: GatewayCall): CallFailure {
     const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
     this.#answered(ERRORS[errorCode].status, call, { errorCode, ...cause });
@@ -69,18 +64,18 @@ export class CallLog {
   }
 
   /** An error that the gateway does not get, since it gets another error, or a denial. */
-  suppressed(error: unknown, call: LoggedCall): void {
+  suppressed(error: unknown, call: GatewayCall): void {
     if (!isFault(error) || !this.settings.LOG_5XX) return;
     this.of(call).error({ keys: call.keys, err: error }, 'descriptor not decided');
   }
 
   /** @param hasWaited whether the gateway waited for a turn; such a line is logged at the level info, as over HTTP */
-  givenUp(call: LoggedCall, hasWaited: boolean): void {
+  givenUp(call: GatewayCall, hasWaited: boolean): void {
     const line = { keys: call.keys, status: CLIENT_CLOSED_REQUEST };
     this.of(call)[hasWaited ? 'info' : 'debug'](line, 'gateway gave up before the answer');
   }
 
-  #answered(status: number, call: LoggedCall, line: object): void {
+  #answered(status: number, call: GatewayCall, line: object): void {
     const level = levelOf(status, this.settings);
     if (level === 'silent' || !this.logger.isLevelEnabled(level)) return;
     const responseTime = Math.round(performance.now() - call.startedAt);

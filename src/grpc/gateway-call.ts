@@ -43,6 +43,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
   readonly startedAt = performance.now();
   caller: RequestContext['caller'];
   span: RequestContext['span'];
+  /** The keys that it asks for, as far as they are known. */
   keys: readonly string[] | undefined;
   /** When its client gives up, in milliseconds since 1970; infinite if it does not. */
   readonly #deadline: number = Infinity;

@@ -2,7 +2,6 @@ import type {
   Amended,
   Amendment,
   Limiter,
-  Peek,
   Remaining,
   RemainingReport,
 } from '../limiter/limiter.js';
@@ -10,7 +9,12 @@ import type { KeyPolicy } from '../rules/policy.js';
 import { DEFAULT_NAME } from '../rules/rule.js';
 import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
-import { checkDecider, type DecideParts, withCountedLimits } from './deciding/decide-check.js';
+import {
+  checkDecider,
+  type DecideParts,
+  type Peeked,
+  withCountedLimits,
+} from './deciding/decide-check.js';
 import { type AskedPeek, type AskedRefund, inItsList } from './deciding/lists-of-checks.js';
 import {
   rejectForbiddenHold,
@@ -21,7 +25,7 @@ import {
 } from './deciding/parameter-rights.js';
 import type { Slices } from './deciding/slices.js';
 import { inBulkSpan, inSpan, tracedDecider } from './deciding/traced-decisions.js';
-import { denyingLimit, type NamedLimit } from './denying-limit.js';
+import { denyingLimit } from './denying-limit.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { RequestContext } from './request-context.js';
 
@@ -35,14 +39,6 @@ export interface ServiceParts extends DecideParts {
   readonly slices: Slices;
   /** Undefined if requests are not traced. */
   readonly tracer?: Tracer | undefined;
-}
-
-/** What a check would get, and what applies to its key. */
-export interface Peeked {
-  readonly peek: Peek;
-  readonly policy: KeyPolicy;
-  /** The limit that would deny the check, if its key has several. */
-  readonly limit?: NamedLimit | undefined;
 }
 
 /** How a key is to be paused; see `Operations`. */
@@ -87,8 +83,8 @@ export function createService(parts: ServiceParts) {
       const policy = policyOfKnown(asked.key);
       rejectForbiddenHold(asked, policy);
       const request = inItsList(asked, policy);
-      const peek = withCountedLimits(await limiter.ask('peek', request), request.list);
-      return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
+      const decision = withCountedLimits(await limiter.ask('peek', request), request.list);
+      return { decision, policy, limit: denyingLimit(decision, policy, asked.hits), check: asked };
     },
 
     /** Releases an approval, of a release alone or of a bulk request. @returns as the operation */

@@ -177,7 +177,7 @@ class CheckCall extends BulkCall {
     access.demandKey(check.key, context);
     const onDecided = (decided: Decided): void => {
       try {
-        rejectTooManyHits(check, decided);
+        rejectTooManyHits(decided);
         this.#setResult(decided, index);
       } catch (error) {
         onFailed(error);

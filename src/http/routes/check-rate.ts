@@ -5,10 +5,10 @@ import type { NextFunction, Response } from 'express';
 import type { WaitingBody } from '../../api/answers.js';
 import type { Settings } from '../../config/settings.js';
 import { kindOf } from '../../limiter/kinds/kinds.js';
-import type { CheckRequest, Decision, Peek } from '../../limiter/limiter.js';
+import { isVerdict } from '../../limiter/limiter.js';
 import { capacityOf } from '../../limiter/limits.js';
-import { type KeyPolicy, policyName } from '../../rules/policy.js';
-import type { Decided } from '../../service/deciding/decide-check.js';
+import { policyName } from '../../rules/policy.js';
+import type { Decided, Peeked } from '../../service/deciding/decide-check.js';
 import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import {
   OUTAGE_POLICY_HEADER,
@@ -19,7 +19,6 @@ import {
 import { limitBelow, millisToRetry } from '../../service/denying-limit.js';
 import { ERRORS, serviceError } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-context.js';
-import type { Peeked } from '../../service/service.js';
 import { hasDisconnected } from '../intake/connection-state.js';
 import { parseCheck, parsePeek, preferredWaitSeconds, type Query } from '../intake/parameters.js';
 import { sendErrorBody } from '../replies/error-body.js';
@@ -43,8 +42,8 @@ export function checkRate(parts: HttpParts): CheckRate {
     if (peeking) {
       peek(peeking)
         .then((peeked) => {
-          rejectTooManyHits(peeking, { decision: peeked.peek, policy: peeked.policy });
-          answerPeek(response, key, peeked, headersOf(peeked.peek, peeked));
+          rejectTooManyHits(peeked);
+          answerPeek(response, key, peeked, headersOf(peeked));
         })
         .catch(next);
       return;
@@ -55,7 +54,7 @@ export function checkRate(parts: HttpParts): CheckRate {
     const preference = seconds === undefined ? undefined : `wait=${seconds}`;
     const onDecided = (decided: Decided): void => {
       try {
-        rejectTooManyHits(asked, decided);
+        rejectTooManyHits(decided);
         answer(response, asked.key, decided, preference);
       } catch (error) {
         next(error);
@@ -81,26 +80,24 @@ const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
 
-type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Headers = (string | number)[];
 
 /** Returns the headers of a decision, or of a peek. @param preference the preference that was applied */
-type DecisionHeaders = (
-  decision: Pick<Approval, 'quota' | 'outagePolicy'>,
-  { policy, limit }: Pick<Decided, 'policy' | 'limit'>,
-  preference?: string,
-) => Headers;
+type DecisionHeaders = (decided: Decided | Peeked, preference?: string) => Headers;
 
 /** The headers in the form that the settings name. */
 function decisionHeadersIn({
   RATE_LIMIT_HEADERS,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
   const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
-  return ({ quota, outagePolicy }, { policy, limit }, preference) => {
+  return ({ decision, policy, limit }, preference) => {
     // Keeps approvals out of caches, which would give them out twice.
     const headers: Headers = ['Cache-Control', 'no-store'];
-    if (quota) addRateLimitHeaders(headers, quota, policy, limit);
-    if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+    if (isVerdict(decision)) {
+      const { quota, outagePolicy } = decision;
+      if (quota) addRateLimitHeaders(headers, quota, policy, limit);
+      if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+    }
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };
@@ -134,11 +131,11 @@ function decisionAnswers(
           void limiter.ask('giveBack', { key, claim });
           return;
         }
-        sendApproval(response, requestId, headersOf(decision, decided, preference));
+        sendApproval(response, requestId, headersOf(decided, preference));
         return;
       }
       case 'denied': {
-        const headers = headersOf(decision, decided, preference);
+        const headers = headersOf(decided, preference);
         if (!policy.isShadow) {
           const retryMillis = millisToRetry(decision, limit, check.hits);
           sendDenial(response, key, decided, headers, retryMillis);
@@ -158,7 +155,7 @@ function decisionAnswers(
         if (place) {
           const waitMillis = Math.ceil(place.waitMillis);
           const body: WaitingBody = { request_id: requestId, position: place.position, waitMillis };
-          sendJson(response, WAITING_STATUS, body, headersOf({}, decided, preference));
+          sendJson(response, WAITING_STATUS, body, headersOf(decided, preference));
         } else {
           logDisconnect(response, key, 'client disconnected while waiting, and its place is kept');
         }
@@ -172,14 +169,14 @@ function decisionAnswers(
 
 /** Answers a peek: as the check would be answered, but with the time until its turn in place of an id. */
 function answerPeek(response: Response, key: string, peeked: Peeked, headers: Headers): void {
-  const { peek, policy } = peeked;
-  if (peek.outcome === 'denied' && !policy.isShadow) {
-    const { turnMillis } = peek;
+  const { decision, policy } = peeked;
+  if (decision.outcome === 'denied' && !policy.isShadow) {
+    const { turnMillis } = decision;
     const waitMillis = Math.max(1, Math.ceil(turnMillis));
     sendDenial(response, key, peeked, headers, turnMillis, waitMillis);
     return;
   }
-  if (peek.outcome === 'denied') headers.push(SHADOW_HEADER, 'denied');
+  if (decision.outcome === 'denied') headers.push(SHADOW_HEADER, 'denied');
   sendJson(response, 200, { key, waitMillis: 0 }, headers);
 }
 
@@ -212,12 +209,10 @@ function sendApproval(response: Response, requestId: string, headers: Headers): 
  * Rejects a check that could never be approved. Envoy's protocol has no such error: there it is a denial.
  * @throws ServiceError TOO_MANY_HITS
  */
-export function rejectTooManyHits(
-  { hits = 1 }: Pick<CheckRequest, 'hits'>,
-  { decision, policy }: { readonly decision: Decision | Peek; readonly policy: KeyPolicy },
-): void {
+export function rejectTooManyHits({ decision, policy, check }: Decided | Peeked): void {
   if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
     return;
+  const { hits = 1 } = check;
   const below = limitBelow(decision.quota, hits) ?? decision.quota.limits[0];
   const { name, maximum, algorithm } = below;
   const max = capacityOf(below);

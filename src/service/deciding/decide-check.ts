@@ -20,7 +20,7 @@ import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import { ServiceError } from '../errors.js';
 import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
-import { type AskedCheck, inItsList } from './lists-of-checks.js';
+import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
 import {
   type KeyRules,
   rejectForbiddenHold,
@@ -41,14 +41,17 @@ export interface DecideParts extends KeyRules {
 }
 
 /** The decision on a check, and what applied to its key. */
-export interface Decided {
-  readonly decision: Decision;
+export interface Decided<Made = Decision, Asked = AskedCheck> {
+  readonly decision: Made;
   readonly policy: KeyPolicy;
-  /** The limit that has denied the check, if its key has several. */
+  /** The limit that has denied the check, or would deny it, if its key has several. */
   readonly limit?: NamedLimit | undefined;
   /** As its caller has asked for it. */
-  readonly check: AskedCheck;
+  readonly check: Asked;
 }
+
+/** What a check would get, and what applies to its key. */
+export type Peeked = Decided<Peek, AskedPeek>;
 
 /**
  * Decides a check, and calls one of the callbacks, once. It does not throw, and the callbacks must not throw. A promise
