@@ -9,8 +9,8 @@ import type { BodyBudget } from '../../service/callers/body-budget.js';
 import type { Decided } from '../../service/deciding/decide-check.js';
 import { retryAfterSeconds } from '../../service/decision-headers.js';
 import { millisToRetry } from '../../service/denying-limit.js';
-import { type ErrorCode, errorRow, ERRORS } from '../../service/errors.js';
-import { logOf } from '../../service/request-context.js';
+import { type ErrorCode, errorRow, ERRORS, serviceError } from '../../service/errors.js';
+import { type ConnectedRequest, logOf } from '../../service/request-context.js';
 import type { Service } from '../../service/service.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
 import { hasDisconnected } from '../intake/connection-state.js';
@@ -21,59 +21,67 @@ import { type Headers, JSON_TYPE, send } from '../replies/reply.js';
 import { rejectTooManyHits } from './check-rate.js';
 import type { HttpParts } from './http-parts.js';
 
-/** Returns a handler that answers each bulk request by the call that `callOf` makes of its elements. */
-function answerMany(
-  name: Parameters<Service['runBulk']>[0],
-  { service }: HttpParts,
-  budget: BodyBudget,
-  callOf: (elements: readonly unknown[], response: Response) => BulkCall,
-): RequestHandler {
-  const parts = { budget, slices: service.slices };
-  return (request, response) =>
-    service.runBulk(name, response.locals.context, async () => {
-      rejectParameters(request.query);
-      await withJsonArray(request, response, parts, (elements) => callOf(elements, response).run());
-    });
+/** What is done with the elements of a bulk request. */
+interface Bulk {
+  readonly headers?: Headers;
+  /**
+   * Deals with an element, and calls `onDone` with its result as JSON and with the error in that, if there is one; or throws,
+   * or calls `onFailed`.
+   */
+  deal(
+    element: unknown,
+    index: number,
+    onDone: (result: string, code?: ErrorCode) => void,
+    onFailed: (error: unknown) => void,
+  ): void;
+  /** Called instead of an answer if the client has disconnected. If it is missing, elements begin even then. */
+  giveBack?(): void;
 }
 
-/** Sets the result of an element and calls `onDone`; or throws or calls `onFailed`, if it has none. */
-type Deal = (
-  element: unknown,
-  index: number,
-  onDone: () => void,
-  onFailed: (error: unknown) => void,
-) => void;
+/** Returns a handler that answers each bulk request by what `begin` makes of its elements. */
+function answerMany(
+  name: Parameters<Service['runBulk']>[0],
+  parts: HttpParts,
+  budget: BodyBudget,
+  begin: (elements: readonly unknown[], context: ConnectedRequest) => Bulk,
+): RequestHandler {
+  const { runBulk, slices } = parts.service;
+  return (request, response) => {
+    const { context } = response.locals;
+    return runBulk(name, context, async () => {
+      rejectParameters(request.query);
+      await withJsonArray(request, response, { budget, slices }, (elements) =>
+        new BulkCall(parts, elements, response, begin(elements, context)).run(),
+      );
+    });
+  };
+}
 
 /**
  * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one
  * element does not affect the others.
  */
-abstract class BulkCall {
-  protected readonly headers: Headers = [];
+class BulkCall {
   /** The results as JSON, by the indexes of the elements. */
-  protected readonly results: string[] = [];
+  readonly #results: string[] = [];
   /** How many elements were denied or rejected, or failed, by their errors. */
   readonly #errors: Partial<Record<ErrorCode, number>> = {};
 
   constructor(
-    protected readonly parts: HttpParts,
-    protected readonly elements: readonly unknown[],
-    protected readonly response: Response,
+    private readonly parts: HttpParts,
+    private readonly elements: readonly unknown[],
+    private readonly response: Response,
+    private readonly bulk: Bulk,
   ) {}
-
-  protected abstract readonly deal: Deal;
-
-  /** Whether elements begin after the client has disconnected. */
-  protected abstract readonly continuesAfterDisconnect: boolean;
-
-  /** Called instead of an answer if the client has disconnected. */
-  protected abstract giveBack(): void;
 
   async run(): Promise<void> {
     await this.#dealWithAll();
-    this.#logErrors();
-    if (this.isDisconnected) this.giveBack();
-    else send(this.response, 200, JSON_TYPE, `[${this.results.join()}]`, this.headers);
+    const errors = this.#errors;
+    if (this.parts.settings.LOG_4XX && Object.keys(errors).length > 0) {
+      this.#log.info({ errors }, 'elements of a bulk request denied or rejected');
+    }
+    if (this.#isDisconnected) this.bulk.giveBack?.();
+    else send(this.response, 200, JSON_TYPE, `[${this.#results.join()}]`, this.bulk.headers);
   }
 
   /**
@@ -81,7 +89,7 @@ abstract class BulkCall {
    * @returns when every element that began is dealt with
    */
   #dealWithAll(): Promise<void> {
-    const { elements, parts, response } = this;
+    const { elements, parts, response, bulk } = this;
     // Promises of the elements would cost a bulk request of 50 a third of its time.
     return new Promise((resolve) => {
       /** The elements that have begun and are not dealt with, and one more until all have begun. */
@@ -90,13 +98,12 @@ abstract class BulkCall {
         pending -= 1;
         if (pending === 0) resolve();
       };
-      const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
       const begin = async (): Promise<void> => {
-        for (let begun = 0; begun < elements.length && mayBegin();) {
+        for (let begun = 0; begun < elements.length && !(bulk.giveBack && this.#isDisconnected);) {
           const left = elements.length - begun;
           const end = begun + (await parts.service.slices.next(response.locals.context, left));
           pending += end - begun;
-          for (; begun < end; begun += 1) this.#begin(begun, settled);
+          for (; begun < end; begun += 1) this.#deal(begun, settled);
         }
         settled();
       };
@@ -104,153 +111,115 @@ abstract class BulkCall {
     });
   }
 
-  #begin(index: number, onDone: () => void): void {
+  #deal(index: number, settled: () => void): void {
+    const done = (result: string, code?: ErrorCode): void => {
+      if (code) this.#errors[code] = (this.#errors[code] ?? 0) + 1;
+      this.#results[index] = result;
+      settled();
+    };
+    // The element gets the status and the message that a single request would get.
     const fail = (error: unknown): void => {
-      this.#fail(index, error);
-      onDone();
+      const { code, message } = serviceErrorFor(error);
+      const { status, retryAfter } = errorRow(code);
+      if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
+        const line = { err: error, errorCode: code, place: index };
+        this.#log.error(line, 'element of a bulk request failed');
+      }
+      done(JSON.stringify({ status, error: message, code, retryAfter }), code);
     };
     try {
-      this.deal(this.elements[index], index, onDone, fail);
+      this.bulk.deal(this.elements[index], index, done, fail);
     } catch (error) {
       fail(error);
     }
   }
 
-  protected get isDisconnected(): boolean {
+  get #isDisconnected(): boolean {
     return hasDisconnected(this.response.req.socket);
   }
 
-  protected get log(): Logger {
+  get #log(): Logger {
     return logOf(this.response.locals.context, this.parts.logger);
   }
-
-  protected noteError(code: ErrorCode): void {
-    this.#errors[code] = (this.#errors[code] ?? 0) + 1;
-  }
-
-  /** The element gets the status and the message that a single request would get. */
-  #fail(index: number, error: unknown): void {
-    const { code, message } = serviceErrorFor(error);
-    const { retryAfter } = errorRow(code);
-    this.noteError(code);
-    if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
-      this.log.error(
-        { err: error, errorCode: code, place: index },
-        'element of a bulk request failed',
-      );
-    }
-    this.results[index] = JSON.stringify({
-      status: ERRORS[code].status,
-      error: message,
-      code,
-      retryAfter,
-    });
-  }
-
-  #logErrors(): void {
-    const errors = this.#errors;
-    if (!this.parts.settings.LOG_4XX || Object.keys(errors).length === 0) return;
-    this.log.info({ errors }, 'elements of a bulk request denied or rejected');
-  }
 }
-
-const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 
 /** `POST /rate` */
 export function checkMany(parts: HttpParts, budget: BodyBudget): RequestHandler {
-  return answerMany('check many', parts, budget, (...call) => new CheckCall(parts, ...call));
-}
+  const { access, decide, limiter } = parts.service;
+  return answerMany('check many', parts, budget, (elements, context) => {
+    const order: CheckOrder = {};
+    /** What gives the approvals back, by the indexes of their elements. */
+    const claims: string[] = [];
+    return {
+      // Keeps approvals out of caches, which would give them out twice.
+      headers: ['Cache-Control', 'no-store'],
 
-class CheckCall extends BulkCall {
-  // Keeps approvals out of caches, which would give them out twice.
-  protected override readonly headers = ['Cache-Control', 'no-store'];
-  /** A check that has not begun when its client disconnects is never decided. */
-  protected readonly continuesAfterDisconnect = false;
-  readonly #order: CheckOrder = {};
-  /** What gives the approvals back, by the indexes of their elements. */
-  readonly #claims: string[] = [];
+      deal: (element, index, onDone, onFailed) => {
+        const check = parseCheckElement(element, order);
+        access.demandKey(check.key, context);
+        const onDecided = (decided: Decided): void => {
+          const { decision } = decided;
+          try {
+            rejectTooManyHits(decided);
+            const [result, code] = resultOf(decided);
+            if (decision.outcome === 'approved')
+              claims[index] = decision.claim ?? decision.requestId;
+            onDone(result, code);
+          } catch (error) {
+            onFailed(error);
+          }
+        };
+        decide(check, context, onDecided, onFailed);
+      },
 
-  protected readonly deal: Deal = (element, index, onDone, onFailed) => {
-    const check = parseCheckElement(element, this.#order);
-    const { context } = this.response.locals;
-    const { access, decide } = this.parts.service;
-    access.demandKey(check.key, context);
-    const onDecided = (decided: Decided): void => {
-      try {
-        rejectTooManyHits(decided);
-        this.#setResult(decided, index);
-      } catch (error) {
-        onFailed(error);
-        return;
-      }
-      onDone();
+      // A check that has not begun when its client disconnects is never decided.
+      giveBack: () => {
+        // forEach skips indexes without an approval.
+        claims.forEach((claim, index) => {
+          const { key } = elements[index] as CheckElement;
+          void limiter.ask('giveBack', { key, claim });
+        });
+        const approvals = Object.keys(claims).length;
+        logOf(context, parts.logger).debug({ approvals }, 'approvals given back');
+      },
     };
-    decide(check, context, onDecided, onFailed);
-  };
-
-  protected giveBack(): void {
-    // forEach skips indexes without an approval.
-    this.#claims.forEach((claim, index) => {
-      const { key } = this.elements[index] as CheckElement;
-      void this.parts.service.limiter.ask('giveBack', { key, claim });
-    });
-    this.log.debug({ approvals: Object.keys(this.#claims).length }, 'approvals given back');
-  }
-
-  #setResult({ decision, policy, limit, check }: Decided, index: number): void {
-    if (!isVerdict(decision)) throw new Error('a check that may not wait has waited');
-    const { outagePolicy } = decision;
-    const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
-    if (decision.outcome === 'approved') {
-      const { claim = decision.requestId } = decision;
-      this.#claims[index] = claim;
-      // A UUID needs no escaping: building the text takes a tenth of the time of serializing an object.
-      this.results[index] = `{"status":200,"request_id":"${decision.requestId}"${byPolicy}}`;
-    } else if (policy.isShadow) {
-      this.noteError('RATE_LIMIT_EXCEEDED');
-      // Nothing counts this approval, so that a release of it is a 404.
-      const start = `{"status":200,"request_id":"${check.requestId ?? randomUUID()}"`;
-      this.results[index] = `${start}${byPolicy},"shadow":"denied"}`;
-    } else {
-      this.noteError('RATE_LIMIT_EXCEEDED');
-      const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
-      const seconds = retryAfterSeconds(millisToRetry(decision, limit, check.hits));
-      const start = `{"status":${DENIED_STATUS},"error":"${message}","code":"RATE_LIMIT_EXCEEDED","retryAfter":${seconds}`;
-      const byLimit = limit ? `,"limit":"${limit.name}"` : '';
-      this.results[index] = `${start}${byLimit}${byPolicy}}`;
-    }
-  }
+  });
 }
 
-const RELEASED = '{"status":200}';
-const NOT_FOUND = JSON.stringify({
-  status: ERRORS.REQUEST_NOT_FOUND.status,
-  error: ERRORS.REQUEST_NOT_FOUND.message,
-  code: 'REQUEST_NOT_FOUND',
-});
+/** The result of a check as JSON, and the error if it is denied. */
+function resultOf({ decision, policy, limit, check }: Decided): [string, ErrorCode?] {
+  if (!isVerdict(decision)) throw new Error('a check that may not wait has waited');
+  const { outagePolicy } = decision;
+  const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
+  if (decision.outcome === 'approved') {
+    // A UUID needs no escaping: building the text takes a tenth of the time of serializing an object.
+    return [`{"status":200,"request_id":"${decision.requestId}"${byPolicy}}`];
+  }
+  const code = 'RATE_LIMIT_EXCEEDED';
+  if (policy.isShadow) {
+    // Nothing counts this approval, so that a release of it is a 404.
+    const start = `{"status":200,"request_id":"${check.requestId ?? randomUUID()}"`;
+    return [`${start}${byPolicy},"shadow":"denied"}`, code];
+  }
+  const { status, message } = ERRORS[code];
+  const seconds = retryAfterSeconds(millisToRetry(decision, limit, check.hits));
+  const start = `{"status":${status},"error":"${message}","code":"${code}","retryAfter":${seconds}`;
+  const byLimit = limit ? `,"limit":"${limit.name}"` : '';
+  return [`${start}${byLimit}${byPolicy}}`, code];
+}
 
 /** `DELETE /rate` */
 export function releaseMany(parts: HttpParts, budget: BodyBudget): RequestHandler {
-  return answerMany('release many', parts, budget, (...call) => new ReleaseCall(parts, ...call));
-}
-
-class ReleaseCall extends BulkCall {
-  /** A release that the client has asked for is done, since nobody else would do it. */
-  protected readonly continuesAfterDisconnect = true;
-
-  protected readonly deal: Deal = (element, index, onDone, onFailed) => {
-    const { key, request_id: requestId } = parseReleaseElement(element);
-    const { access, release } = this.parts.service;
-    const { context } = this.response.locals;
-    access.demandKey(key, context);
-    release(key, requestId, context).then((isReleased) => {
-      if (!isReleased) this.noteError('REQUEST_NOT_FOUND');
-      this.results[index] = isReleased ? RELEASED : NOT_FOUND;
-      onDone();
-    }, onFailed);
-  };
-
-  protected giveBack(): void {
-    // Released approvals stay released.
-  }
+  const { access, release } = parts.service;
+  // A release that the client has asked for is done, since nobody else would do it, and released approvals stay released.
+  return answerMany('release many', parts, budget, (_elements, context) => ({
+    deal: (element, _index, onDone, onFailed) => {
+      const { key, request_id: requestId } = parseReleaseElement(element);
+      access.demandKey(key, context);
+      release(key, requestId, context).then((isReleased) => {
+        if (isReleased) onDone('{"status":200}');
+        else onFailed(serviceError('REQUEST_NOT_FOUND', {}));
+      }, onFailed);
+    },
+  }));
 }

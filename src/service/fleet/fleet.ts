@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { type Clock, systemClock } from '../../common/clock.js';
 import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import { DENIAL_REASONS } from '../../limiter/limiter.js';
-import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
+import { type DeniedKey, deniedKey } from '../deciding/recent-denials.js';
 import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
 import { MOST_WATCHED, type WatchedKeys } from './watched-keys.js';
@@ -36,16 +35,13 @@ export interface OtherReplicas {
   readonly readPages: ReadPages;
 }
 
-/** A replica as the page shows it. */
-export interface FleetReplica extends Omit<ReplicaReport, 'denied'> {
-  /** How long ago it reported. 0 for this replica. */
-  readonly reportedMillis: number;
-}
-
 /** All replicas, and the keys that they deny. */
 export interface FleetView {
   /** This replica is the first. In an outage of the store, the others are as they have reported last. */
-  readonly replicas: readonly FleetReplica[];
+  readonly replicas: readonly (Omit<ReplicaReport, 'denied'> & {
+    /** How long ago it reported. 0 for this replica. */
+    readonly reportedMillis: number;
+  })[];
   readonly denied: readonly DeniedKey[];
   /** Whether the reports of the others could be read. */
   readonly isCurrent: boolean;
@@ -226,22 +222,6 @@ const MOST_DENIED = 64;
 
 const number = z.number().nonnegative();
 
-const deniedSchema: z.ZodType<DeniedKey> = z.object({
-  key: z.string(),
-  perSecond: number,
-  count: number,
-  // A replica of an older version knows fewer reasons.
-  byReason: z
-    .partialRecord(z.enum(DENIAL_REASONS), number)
-    .transform((counts) => ({ ...NO_DENIALS, ...counts })),
-  lastReason: z.enum(DENIAL_REASONS),
-  lastLimit: z.string().optional(),
-  isShadow: z.boolean(),
-  caller: z.string().optional(),
-  sinceMillis: number,
-  lastMillis: number,
-});
-
 const reportSchema = z.object({
   replica: z.string(),
   /** Since its start. It orders its reports, and gives the time between two of them. */
@@ -259,7 +239,7 @@ const reportSchema = z.object({
   /** The digest of its rules. */
   rules: z.string(),
   /** The keys that it denies now. */
-  denied: z.array(deniedSchema),
+  denied: z.array(deniedKey),
 });
 
 /** What a replica tells the others for the dashboard. */
