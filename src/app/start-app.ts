@@ -92,7 +92,7 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const watchedKeys = new WatchedKeys(limiter, systemClock);
   const fleet = new Fleet({
     report: async () => ({
       replica: replicaId,

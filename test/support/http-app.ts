@@ -34,7 +34,7 @@ export function httpAppOver(
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting(), rules);
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const watchedKeys = new WatchedKeys(limiter, systemClock);
   const service = createService({
     limiter,
     store: limiter,

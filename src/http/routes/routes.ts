@@ -4,7 +4,7 @@ import { isRequestId } from '../../common/schemas.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
 import { type ServiceError, serviceError } from '../../service/errors.js';
 import type { Scope } from '../../service/request-context.js';
-import { guardsOf } from '../auth/guards.js';
+import { guardOf } from '../auth/guards.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, parseQuery, type Query } from '../intake/parameters.js';
@@ -55,7 +55,7 @@ const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PAR
 /** The HTTP surface of the service: every path, its methods, and their handlers. */
 export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   const { service, settings, logger } = parts;
-  const guards = guardsOf(service.access, settings);
+  const guard = guardOf(service.access, settings);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -85,7 +85,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   let answerUnrouted: AnswerUnrouted | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
-      guards.guard('check', (request, response, next) => {
+      guard('check', (request, response, next) => {
         const key = request.params.key as string;
         const { hasBodyParameters } = response.locals;
         if (!hasBodyParameters) {
@@ -102,20 +102,20 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     const routedCheck = checkWith(({ query }) => query);
     const budget = new BodyBudget();
     route(app, '/rate', {
-      POST: guards.guard('check', checkMany(parts, budget)),
-      DELETE: guards.guard('release', releaseMany(parts, budget)),
+      POST: guard('check', checkMany(parts, budget)),
+      DELETE: guard('release', releaseMany(parts, budget)),
     });
     const answering = (scope: Scope, answer: KeyAnswer<'requestId' | 'handle'>): RequestHandler =>
-      guards.guard(scope, ({ params, query }, response) =>
+      guard(scope, ({ params, query }, response) =>
         answer(params as Parameters<typeof answer>[0], query, response),
       );
     const changeKey = answering('check', answers.changeKey);
     route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeKey });
-    answerUnrouted = unroutedChecks(app, {
-      takeIn: begin,
-      check: checkWith(() => NO_PARAMETERS),
-      fail: errorHandler,
-    });
+    answerUnrouted = unroutedChecks(
+      app,
+      begin,
+      checkWith(() => NO_PARAMETERS),
+    );
     route(app, '/rate/:key/holders/:handle', { DELETE: answering('configure', answers.endHold) });
     const changes = {
       DELETE: answering('release', answers.releaseOne),
@@ -132,15 +132,15 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   }
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
-    app.use('/debug', guards.guard('debug', passOn));
+    app.use('/debug', guard('debug', passOn));
     routeReads(app, '/debug', debugAll(parts));
     routeReads(app, '/debug/:key', debugOne(service) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes(parts, guards, check, answers)) {
+    for (const [path, handlers] of dashboardRoutes(parts, guard, check, answers)) {
       route(app, path, handlers);
     }
   }
   if (surface.metrics) {
-    routeReads(app, '/metrics', guards.guardMetrics(metricsText(parts.metrics)));
+    routeReads(app, '/metrics', guard('metrics', metricsText(parts.metrics)));
   }
   if (surface.documents) {
     routeReads(app, '/openapi.json', openApiJson(settings));

@@ -36,22 +36,17 @@ export function bearerAccess(
     throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
-  const enter = (
-    scope: Scope,
-    context: RequestContext,
-    ownerOf: (token: string) => Caller | undefined,
-  ): void => {
-    const token = tokenOf(context);
-    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
-    const caller = ownerOf(token);
-    if (!caller) throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
-    context.caller = caller;
-    demand(scope, context);
-  };
-
   return {
-    enter: (scope, context) => enter(scope, context, (token) => tokens.current.callerOf(token)),
-    enterMetrics: (context) => enter('debug', context, (token) => tokens.current.readerOf(token)),
+    enter: (scope, context) => {
+      const token = tokenOf(context);
+      if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
+      const isForMetrics = scope === 'metrics';
+      const { current } = tokens;
+      const caller = isForMetrics ? current.readerOf(token) : current.callerOf(token);
+      if (!caller) throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
+      context.caller = caller;
+      demand(isForMetrics ? 'debug' : scope, context);
+    },
     demand,
     has,
     demandKey: (key, { caller }) => {

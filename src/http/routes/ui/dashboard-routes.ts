@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 
-import type { Guards } from '../../auth/guards.js';
+import type { Guard } from '../../auth/guards.js';
 import { NO_PARAMETERS } from '../../intake/parameters.js';
 import { BROWSER_HEADERS, PLAIN_TEXT, send } from '../../replies/reply.js';
 import type { CheckRate } from '../check-rate.js';
@@ -29,7 +29,7 @@ const PAGE = 'index.html';
  */
 export function dashboardRoutes(
   parts: HttpParts,
-  { guard }: Pick<Guards, 'guard'>,
+  guard: Guard,
   check: CheckRate,
   answers: KeyAnswers,
 ): [string, Handlers][] {

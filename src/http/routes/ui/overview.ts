@@ -6,7 +6,7 @@ import type { InstanceState, Operator } from '../../../limiter/limiter.js';
 import type { FleetView } from '../../../service/fleet/fleet.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
 import type { HttpParts } from '../http-parts.js';
-import { chooseRows, type KeyRow, refreshRows, type RowSources } from './key-rows.js';
+import { chooseRows, type KeyRow, refreshRows } from './key-rows.js';
 import { KeySurvey, shownLimits, type Survey } from './key-survey.js';
 import { parseListQuery } from './ui-parameters.js';
 
@@ -17,7 +17,8 @@ const INTERVAL_PER_KEY_MILLIS = 0.3;
 /** `GET /ui/data`: the replicas, and the keys that need a person most. */
 export function overview(parts: HttpParts): RequestHandler {
   // The store shows what all replicas have decided, or what they had when it was up.
-  const { store, access, fleet: replicas, policyOf, slices } = parts.service;
+  const { service } = parts;
+  const { store, access } = service;
   const keySurvey = new KeySurvey(store, parts.logger);
   return async (request, response) => {
     const choice = parseListQuery(request.query);
@@ -25,19 +26,12 @@ export function overview(parts: HttpParts): RequestHandler {
     const [survey, replica, fleet] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
-      replicas.look(),
+      service.fleet.look(),
     ]);
     const { states, ...surveyed } = survey;
-    const sources: RowSources = {
-      states,
-      unsurveyed: await unsurveyed(states, choice.search, store),
-      recentDenials: fleet.denied,
-      limitsOf: policyOf,
-      maySee: (key) => access.mayUse(key, context),
-      slices,
-      taker: context,
-    };
-    const { rows, keys: kept, counts, matching } = await chooseRows(sources, choice);
+    const newer = await unsurveyed(states, choice.search, store);
+    const chosen = await chooseRows(service, context, states, newer, fleet.denied, choice);
+    const { rows, keys: kept, counts, matching } = chosen;
     const keys = await refreshRows(rows, store, (key, state) => keySurvey.update(key, state));
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
@@ -56,7 +50,7 @@ export function overview(parts: HttpParts): RequestHandler {
 
 /** Finds the key that has a whole text as its name, if it was not surveyed. */
 async function unsurveyed(
-  states: RowSources['states'],
+  states: Survey['states'],
   text: string,
   store: Operator<'inspect'>,
 ): Promise<InstanceState | undefined> {
