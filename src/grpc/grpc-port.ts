@@ -20,7 +20,7 @@ import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
 import { GatewayCall } from './gateway-call.js';
 import { Health, WATCH_PATH } from './health.js';
-import { loadHealthProto, loadProto, rateLimitService, reflected } from './proto.js';
+import { CALL_PATH, loadHealthProto, loadProto, reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
 
@@ -30,12 +30,9 @@ const MAX_MESSAGE_BYTES = 256 * 1024;
  * How often a connection gets a ping, and how long it may take to answer. A vanished gateway is noticed after both: within
  * a minute, as a vanished host over HTTP.
  */
-const PINGS: Pings = { everyMillis: 30_000, answerMillis: 20_000 };
+const PINGS = { everyMillis: 30_000, answerMillis: 20_000 };
 
-export interface Pings {
-  readonly everyMillis: number;
-  readonly answerMillis: number;
-}
+export type Pings = Readonly<typeof PINGS>;
 
 export interface GrpcParts {
   readonly service: Service;
@@ -60,12 +57,11 @@ export async function openGrpcPort(
   port: number,
   timeouts: Timeouts = TIMEOUTS,
   clock: Clock = systemClock,
-  pings = PINGS,
+  pings: Pings = PINGS,
 ): Promise<GrpcPort> {
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
   const proto = loadProto();
-  const callPath = rateLimitService(proto).ShouldRateLimit.path;
   const log = new CallLog(logger, settings);
   const answer = shouldRateLimit({ service, settings, log });
   const server = new Server({
@@ -86,7 +82,7 @@ export async function openGrpcPort(
     logger.warn({ dropped }, 'streams dropped'),
   );
   const streams = new StreamBounds({
-    callPath,
+    callPath: CALL_PATH,
     serveCall: (stream, headers, connection) => {
       const call = new GatewayCall(stream, headers, connection);
       if (!call.isGrpc()) return;

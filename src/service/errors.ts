@@ -318,12 +318,6 @@ export type ErrorValues<Code extends ErrorCode> = Readonly<
   Record<Placeholder<(typeof ERRORS)[Code]['message']>, string | number>
 >;
 
-/** The message of an error with its placeholders filled. */
-export function messageOf<Code extends ErrorCode>(code: Code, values: ErrorValues<Code>): string {
-  const byName: Readonly<Record<string, string | number>> = values;
-  return ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(byName[name]));
-}
-
 /** The row of an error, with the fields that only some rows have. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return ERRORS[code];
@@ -336,24 +330,24 @@ export function errorKindOf(code: ErrorCode): 'deny' | 'reject' | 'fail' {
   return status < 500 ? 'reject' : 'fail';
 }
 
-/** A request that is answered with an error of the table. */
+/** A request that is answered with an error of the table. Its message has the placeholders filled. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
 
   constructor(
     readonly code: ErrorCode,
-    message: string,
     readonly values: Readonly<Record<string, string | number>>,
   ) {
-    super(message);
+    super(ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
   }
 }
 
+/** Makes an error with exactly the values that its message has placeholders for. */
 export function serviceError<Code extends ErrorCode>(
   code: Code,
   values: ErrorValues<Code>,
 ): ServiceError {
-  return new ServiceError(code, messageOf(code, values), values);
+  return new ServiceError(code, values);
 }
 
 export function invalidParameter(parameter: string, must: string): ServiceError {

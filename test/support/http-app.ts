@@ -59,7 +59,7 @@ export function httpAppOver(
       logger: pino({ level: 'silent' }),
       ...parts,
     },
-    { limiting: true, debugging: true, metrics: true, documents: true },
+    { limiting: true, debugging: true, telling: true },
   );
   settingsOf.set(app, settings);
   return app;

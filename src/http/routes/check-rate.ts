@@ -76,7 +76,6 @@ function preferring(check: AskedCheck, millis: number): AskedCheck {
     : { ...check, answerMillis: millis };
 }
 
-const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
 
@@ -194,7 +193,7 @@ function sendDenial(
   if (limit) response.locals.limit = limit.name;
   headers.push('Retry-After', retryAfterSeconds(retryMillis));
   const body = { error: ERRORS[code].message, key, code, limit: limit?.name, waitMillis } as const;
-  sendErrorBody(response, DENIED_STATUS, body, headers, [limit?.name ?? policyName(policy)]);
+  sendErrorBody(response, body, headers, [limit?.name ?? policyName(policy)]);
 }
 
 /**

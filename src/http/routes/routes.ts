@@ -42,10 +42,8 @@ export interface Surface {
   readonly limiting: boolean;
   /** `/debug` and `/ui` */
   readonly debugging: boolean;
-  /** `/metrics` */
-  readonly metrics: boolean;
-  /** `/openapi.json` and `/docs` */
-  readonly documents: boolean;
+  /** `/metrics`, `/openapi.json` and `/docs` */
+  readonly telling: boolean;
 }
 
 const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
@@ -139,10 +137,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
       route(app, path, handlers);
     }
   }
-  if (surface.metrics) {
+  if (surface.telling) {
     routeReads(app, '/metrics', guard('metrics', metricsText(parts.metrics)));
-  }
-  if (surface.documents) {
     routeReads(app, '/openapi.json', openApiJson(settings));
     routeReads(app, '/docs', docsPage);
     routeReads(app, '/docs/:file', docsFile() as RequestHandler);

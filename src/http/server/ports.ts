@@ -39,12 +39,11 @@ export async function openPorts(
   const service = await open('PORT', PORT, {
     limiting: true,
     debugging: isShared && DEBUG_ENDPOINTS,
-    metrics: isShared,
-    documents: isShared,
+    telling: isShared,
   });
   const ports = [service];
   if (!isShared) {
-    const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true, documents: true };
+    const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, telling: true };
     ports.push(await open('ADMIN_PORT', ADMIN_PORT, admin));
   }
   const servers = ports.map(({ server }) => server);

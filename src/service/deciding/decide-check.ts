@@ -171,26 +171,17 @@ const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
 ]);
 
 /** Counts the checks that failed with a 503, and logs them: one line a second with the counts by reason. */
-export class UndecidedChecks {
-  readonly #log: FrequentLog<FailureReason>;
-
+export class UndecidedChecks extends FrequentLog<FailureReason> {
   constructor(
     private readonly metrics: Pick<Metrics, 'failed'>,
     clock: Clock,
     logger: Logger,
   ) {
-    this.#log = new FrequentLog(clock, (undecided) => {
-      logger.warn({ undecided }, 'checks not decided');
-    });
+    super(clock, (undecided) => logger.warn({ undecided }, 'checks not decided'));
   }
 
   record(reason: FailureReason): void {
     this.metrics.failed(reason);
-    if (!LOGGED_ELSEWHERE.has(reason)) this.#log.note(reason);
-  }
-
-  /** Logs the checks of the last second. */
-  close(): void {
-    this.#log.close();
+    if (!LOGGED_ELSEWHERE.has(reason)) this.note(reason);
   }
 }
