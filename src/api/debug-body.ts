@@ -149,26 +149,20 @@ export type Instance = z.infer<typeof instance>;
 export type InstanceDetail = z.infer<typeof instanceDetail>;
 export type MissingInstance = z.infer<typeof missingInstance>;
 
-export function debugBody({
-  key,
-  limits: [own, ...further],
-  maxRequestsInQueue,
-  held,
-  denied,
-  waiting,
-  pausedMillis,
-}: InstanceState): Instance {
+export function debugBody(state: InstanceState): Instance {
+  const { held, pausedMillis } = state;
+  const [own, ...further] = state.limits;
   return {
-    Key: key,
+    Key: state.key,
     Config: {
       WindowMillis: own.windowMillis,
       MaxRequestsPerWindow: own.maximum,
-      MaxRequestsInQueue: maxRequestsInQueue,
+      MaxRequestsInQueue: state.maxRequestsInQueue,
     },
     ...shownAlgorithm(own.algorithm),
     NumApprovedThisWindow: own.used,
-    NumDeniedThisWindow: denied,
-    NumWaiting: waiting,
+    NumDeniedThisWindow: state.denied,
+    NumWaiting: state.waiting,
     ...(held > 0 ? { NumHeld: held } : {}),
     ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
     ...(further.length > 0 ? { Limits: further.map(toLimit) } : {}),

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 
-import { type ErrorCode, errorRow, ERRORS } from '../service/errors.js';
+import { type ErrorCode, ERRORS } from '../service/errors.js';
 import {
   CLIENT_CLOSED_REQUEST,
   levelOf,
@@ -13,30 +13,20 @@ import type { GatewayCall } from './gateway-call.js';
 import type { CallFailure } from './message-codec.js';
 
 /**
- * The status of an error by the one that it has over HTTP. A fault of Sluice never looks like a denial.
+ * The status of an error by the one that it has over HTTP, if that is an error of a call; `INTERNAL` for a fault of Sluice,
+ * which never looks like a denial.
  * https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
  */
 const BY_HTTP_STATUS: Readonly<Record<number, status>> = {
   400: status.INVALID_ARGUMENT,
   401: status.UNAUTHENTICATED,
   403: status.PERMISSION_DENIED,
-  404: status.NOT_FOUND,
-  405: status.UNIMPLEMENTED,
-  408: status.DEADLINE_EXCEEDED,
-  409: status.ALREADY_EXISTS,
-  413: status.RESOURCE_EXHAUSTED,
-  414: status.INVALID_ARGUMENT,
-  415: status.INVALID_ARGUMENT,
-  429: status.RESOURCE_EXHAUSTED,
-  431: status.RESOURCE_EXHAUSTED,
-  500: status.INTERNAL,
   501: status.UNIMPLEMENTED,
   503: status.UNAVAILABLE,
 };
 
 export function grpcStatusOf(code: ErrorCode): status {
-  const { status: httpStatus, grpc } = errorRow(code);
-  return grpc === undefined ? (BY_HTTP_STATUS[httpStatus] ?? status.INTERNAL) : status[grpc];
+  return BY_HTTP_STATUS[ERRORS[code].status] ?? status.INTERNAL;
 }
 
 /** The log lines of calls. They have the statuses of HTTP, so that one search finds the requests of both ways in. */

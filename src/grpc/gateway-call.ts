@@ -24,7 +24,10 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
 };
 /** `setTimeout` takes no more. */
 const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
-const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate) };
+const DECOMPRESS = new Map([
+  ['gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+]);
 const CONTENT = { ':status': 200, 'content-type': 'application/grpc+proto' };
 const ACCEPTED_ENCODINGS = { ...CONTENT, 'grpc-accept-encoding': 'identity,deflate,gzip' };
 /** Without a date, which no client of gRPC reads: it would cost a call a tenth of its HTTP/2. */
@@ -198,9 +201,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
     onMessage: (bytes: Buffer) => void,
   ): Promise<void> {
     const encoding = String(this.headers['grpc-encoding'] ?? 'identity');
-    const decompress = Object.hasOwn(DECOMPRESS, encoding)
-      ? DECOMPRESS[encoding as keyof typeof DECOMPRESS]
-      : undefined;
+    const decompress = DECOMPRESS.get(encoding);
     if (!decompress) {
       const details = `messages can't be compressed with ${encoding}`;
       this.fail({ code: status.UNIMPLEMENTED, details });

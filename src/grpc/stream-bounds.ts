@@ -75,16 +75,6 @@ type OnStream = (
   rawHeaders: readonly string[],
 ) => void;
 
-/** What the connections of a port share. */
-interface Port extends Pick<StreamBoundsOptions, 'onConnectionDropped'> {
-  readonly coming: Awaited<AwaitedStream>;
-  readonly answered: Awaited<AwaitedStream>;
-  readonly untrusted: UntrustedConnections;
-  readonly resets: ResetBounds;
-  /** The streams that were reset here, and not by their clients. */
-  readonly resetHere: WeakSet<ServerHttp2Stream>;
-}
-
 class OpenConnection implements StreamConnection, AwaitedItem {
   since = 0;
   bytes = 0;
@@ -94,17 +84,18 @@ class OpenConnection implements StreamConnection, AwaitedItem {
   #isEnding = false;
   /** Its streams that may still get an answer. */
   #open = 0;
-
+  /** Its streams of methods other than the calls. */
+  others = 0;
   readonly #counted: CountedConnection;
 
   constructor(
     readonly session: Http2Session,
     readonly judged: JudgedConnection,
-    private readonly port: Port,
+    private readonly bounds: StreamBounds,
   ) {
-    this.coming = port.coming;
-    this.answered = port.answered;
-    this.#counted = port.resets.connection(session.socket.remoteAddress ?? '');
+    this.coming = bounds.coming;
+    this.answered = bounds.answered;
+    this.#counted = bounds.resets.connection(session.socket.remoteAddress ?? '');
   }
 
   onOpened(): void {
@@ -116,17 +107,17 @@ class OpenConnection implements StreamConnection, AwaitedItem {
   }
 
   onAccepted(): void {
-    this.port.untrusted.accept(this.judged);
+    this.bounds.untrusted.accept(this.judged);
   }
 
   /** Calls that wait for their decisions may still be accepted. */
   onRejected(): void {
-    this.port.untrusted.reject(this.judged);
+    this.bounds.untrusted.reject(this.judged);
     if (this.judged.isUnwanted && this.#open === 0) this.#end('too_many_rejected');
   }
 
   onReset(stream: ServerHttp2Stream): void {
-    const { resets, resetHere } = this.port;
+    const { resets, resetHere } = this.bounds;
     if (this.#isEnding || resetHere.has(stream) || resets.allows(this.#counted)) return;
     this.#end('too_many_resets');
   }
@@ -135,7 +126,7 @@ class OpenConnection implements StreamConnection, AwaitedItem {
     const { session } = this;
     if (this.#isEnding || session.destroyed) return;
     this.#isEnding = true;
-    this.port.onConnectionDropped(reason);
+    this.bounds.options.onConnectionDropped(reason);
     // At once, nghttp2 refuses all other streams in the piece of data that it reads, at little cost.
     session.settings({ maxConcurrentStreams: 0 });
     // Not while nghttp2 reads the piece of data: https://github.com/nodejs/node/issues/38964
@@ -152,16 +143,20 @@ class OpenConnection implements StreamConnection, AwaitedItem {
  * that have not arrived in full, answers that are not read, and streams that need no token.
  */
 export class StreamBounds {
+  readonly coming: Awaited<AwaitedStream>;
+  readonly answered: Awaited<AwaitedStream>;
+  readonly untrusted = new UntrustedConnections();
+  readonly resets: ResetBounds;
+  /** The streams that were reset here, and not by their clients. */
+  readonly resetHere = new WeakSet<ServerHttp2Stream>();
   readonly #beginning: Awaited<OpenConnection>;
-  readonly #others = new WeakMap<Http2Session, number>();
   readonly #ended: EndedSessions;
-  readonly #port: Port;
   /** The socket whose session begins. */
   #socket: Socket | undefined;
   /** The connection of the stream that is being taken. A stream that is over has no session. */
   #connection: OpenConnection | undefined;
 
-  constructor(private readonly options: StreamBoundsOptions) {
+  constructor(readonly options: StreamBoundsOptions) {
     const { clock, maxWaiters, timeouts } = options;
     this.#beginning = new Awaited({
       max: MAX_BEGINNING,
@@ -171,14 +166,9 @@ export class StreamBounds {
     });
     const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
     this.#ended = new EndedSessions(clock);
-    this.#port = {
-      coming: new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES }),
-      answered: new Awaited({ ...streams, max: maxWaiters + MAX_COMING }),
-      untrusted: new UntrustedConnections(),
-      resets: new ResetBounds(clock),
-      resetHere: new WeakSet(),
-      onConnectionDropped: options.onConnectionDropped,
-    };
+    this.coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
+    this.answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
+    this.resets = new ResetBounds(clock);
   }
 
   /**
@@ -186,7 +176,7 @@ export class StreamBounds {
    * streams is dropped.
    */
   begin(socket: Socket, serve: () => void): void {
-    if (this.#port.resets.admits(socket.remoteAddress ?? '')) {
+    if (this.resets.admits(socket.remoteAddress ?? '')) {
       this.#socket = socket;
       serve();
     } else {
@@ -201,8 +191,8 @@ export class StreamBounds {
       this.#ended.add(session);
       const socket = this.#socket;
       if (!socket) return;
-      const judged = this.#port.untrusted.begin(socket);
-      const connection = new OpenConnection(session, judged, this.#port);
+      const judged = this.untrusted.begin(socket);
+      const connection = new OpenConnection(session, judged, this);
       const hasBegun = (): void => this.#beginning.delete(connection);
       this.#beginning.add(connection);
       session.once('localSettings', hasBegun).once('close', hasBegun);
@@ -230,8 +220,7 @@ export class StreamBounds {
   }
 
   close(): void {
-    const { coming, answered } = this.#port;
-    for (const one of [this.#beginning, coming, answered, this.#ended]) one.close();
+    for (const one of [this.#beginning, this.coming, this.answered, this.#ended]) one.close();
   }
 
   /** @returns its connection; undefined if the stream is dropped */
@@ -244,7 +233,7 @@ export class StreamBounds {
     stream.on('error', ignore);
     const connection = this.#connection;
     if (!connection) return undefined;
-    this.#port.untrusted.take(connection.judged);
+    this.untrusted.take(connection.judged);
     const isOver: boolean = stream.closed;
     if (isOver) {
       // Its client has reset it in the same piece of data.
@@ -255,24 +244,17 @@ export class StreamBounds {
       this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return undefined;
     }
-    if (headers[':path'] !== this.options.callPath && !this.#admitOther(stream)) {
-      this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
-      connection.onRejected();
-      return undefined;
+    if (headers[':path'] !== this.options.callPath) {
+      if (connection.others >= MAX_OTHERS_PER_CONNECTION) {
+        this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
+        connection.onRejected();
+        return undefined;
+      }
+      connection.others += 1;
+      stream.once('close', () => (connection.others -= 1));
     }
     connection.onOpened();
     return connection;
-  }
-
-  /** @returns false if its connection has too many of them */
-  #admitOther(stream: ServerHttp2Stream): boolean {
-    const { session } = stream;
-    if (!session) return false;
-    const open = this.#others.get(session) ?? 0;
-    if (open >= MAX_OTHERS_PER_CONNECTION) return false;
-    this.#others.set(session, open + 1);
-    stream.once('close', () => this.#others.set(session, (this.#others.get(session) ?? 1) - 1));
-    return true;
   }
 
   readonly #drop = ({ stream }: AwaitedStream, reason: EndReason): void => {
@@ -290,7 +272,7 @@ export class StreamBounds {
 
   #reset(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
     this.options.onDropped(reason);
-    this.#port.resetHere.add(stream);
+    this.resetHere.add(stream);
     stream.close(code);
   }
 }

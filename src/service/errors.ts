@@ -2,8 +2,6 @@
 interface ErrorRow {
   /** Over HTTP, and in the log of all ways in. See `errorKindOf`. */
   readonly status: number;
-  /** The status of gRPC, by its name, if it is not the one of `BY_HTTP_STATUS` in src/grpc/call-log.ts. */
-  readonly grpc?: 'ABORTED';
   /** Another header of HTTP's answer. With `Connection` the answer is the last on its connection. */
   readonly header?: 'WWW-Authenticate' | 'Allow' | 'Connection';
   /** The form of HTTP's body, if that is not an object with `error`, and `key` if the request has one. */
@@ -184,13 +182,11 @@ export const ERRORS = {
   },
   PLACE_TAKEN_OVER: {
     status: 409,
-    grpc: 'ABORTED',
     message: 'a later check with this requestId has taken over',
     when: 'a later check with the same `requestId` has taken over the place of this one, or has ended its wait',
   },
   PLACE_WITHDRAWN: {
     status: 409,
-    grpc: 'ABORTED',
     message: 'a DELETE has withdrawn this request',
     when: 'a `DELETE` has withdrawn a check by its `requestId` while it waited',
   },

@@ -1,6 +1,7 @@
 import type {
   Amended,
   Amendment,
+  Asked,
   Limiter,
   Remaining,
   RemainingReport,
@@ -39,12 +40,6 @@ export interface ServiceParts extends DecideParts {
   readonly slices: Slices;
   /** Undefined if requests are not traced. */
   readonly tracer?: Tracer | undefined;
-}
-
-/** How a key is to be paused; see `Operations`. */
-export interface AskedPause {
-  readonly pauseMillis: number;
-  readonly canShorten?: boolean | undefined;
 }
 
 /** What requests over HTTP and calls over gRPC ask for. It knows neither. */
@@ -127,11 +122,11 @@ export function createService(parts: ServiceParts) {
      */
     pause: async (
       key: string,
-      { pauseMillis, canShorten }: AskedPause,
+      asked: Omit<Asked<'pause'>, 'key'>,
       context: RequestContext,
     ): Promise<number> => {
       demandPauseRight(key, context);
-      return limiter.ask('pause', { key, millis: pauseMillis, canShorten });
+      return limiter.ask('pause', { key, ...asked });
     },
 
     /**

@@ -81,15 +81,11 @@ const WAITING_STATUS = 202;
 
 type Headers = (string | number)[];
 
-/** Returns the headers of a decision, or of a peek. @param preference the preference that was applied */
-type DecisionHeaders = (decided: Decided | Peeked, preference?: string) => Headers;
-
-/** The headers in the form that the settings name. */
-function decisionHeadersIn({
-  RATE_LIMIT_HEADERS,
-}: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
-  const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
-  return ({ decision, policy, limit }, preference) => {
+/** Returns a function that makes the headers of a decision, or of a peek, in the form that the settings name. */
+function decisionHeadersIn(settings: Settings) {
+  const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+  /** @param preference the preference that was applied */
+  return ({ decision, policy, limit }: Decided | Peeked, preference?: string): Headers => {
     // Keeps approvals out of caches, which would give them out twice.
     const headers: Headers = ['Cache-Control', 'no-store'];
     if (isVerdict(decision)) {
@@ -105,7 +101,7 @@ function decisionHeadersIn({
 /** Returns a function that answers a check with its decision. */
 function decisionAnswers(
   { service: { limiter }, settings, logger }: HttpParts,
-  headersOf: DecisionHeaders,
+  headersOf: ReturnType<typeof decisionHeadersIn>,
 ) {
   const logDisconnect = (response: Response, key: string, message: string): void => {
     logOf(response.locals.context, logger).info({ key, status: CLIENT_CLOSED_REQUEST }, message);

@@ -27,8 +27,8 @@ export function keyAnswers({ limiter, pause, release, amend, reportRemaining }: 
     const key = parseKey(names.key);
     const change = parseKeyChange(query);
     const { context } = response.locals;
-    if (change.pauseMillis !== undefined) {
-      sendJson(response, 200, { key, pauseMillis: await pause(key, change, context) });
+    if ('pause' in change) {
+      sendJson(response, 200, { key, pauseMillis: await pause(key, change.pause, context) });
       return;
     }
     const { report } = change;

@@ -22,7 +22,6 @@ import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
 import {
-  type KeyRules,
   rejectForbiddenHold,
   rejectForbiddenOverrides,
   rejectTooLongKeeping,
@@ -30,7 +29,9 @@ import {
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 
-export interface DecideParts extends KeyRules {
+export interface DecideParts {
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
   readonly limiter: Pick<Limiter, 'check'>;
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'record'>;

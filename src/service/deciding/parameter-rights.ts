@@ -110,17 +110,10 @@ function rejectAbove(parameter: string, value: number, max: number): void {
   if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
 }
 
-/** What says what applies to a key, and what becomes of keys without a rule. */
-export interface KeyRules {
-  /** What applies to a key as of now. */
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
-}
-
 /** @throws ServiceError KEY_UNKNOWN if no rule matches the key, and such keys are rejected */
 export function rejectUnknownKey(
   { isKnown }: Pick<KeyPolicy, 'isKnown'>,
-  { UNKNOWN_KEYS }: KeyRules['settings'],
+  { UNKNOWN_KEYS }: Pick<Settings, 'UNKNOWN_KEYS'>,
 ): void {
   if (!isKnown && UNKNOWN_KEYS === 'deny') throw serviceError('KEY_UNKNOWN', {});
 }

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { Holding, InstanceDetail, Operator } from '../../../limiter/limiter.js';
+import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
@@ -19,8 +19,6 @@ import { parseKeyIn } from './ui-parameters.js';
 const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
-
-type ExaminedLimiter = Operator<'examine' | 'holdings'>;
 
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
 export function keyDetail({ service, rules, replica }: HttpParts): RequestHandler {
@@ -54,32 +52,24 @@ export function keyDetail({ service, rules, replica }: HttpParts): RequestHandle
   };
 }
 
-interface Examined {
-  readonly detail: InstanceDetail | undefined;
-  readonly holdings: readonly Holding[];
-  /** False if the store is down, and this is what the replica that answers has decided alone since. */
-  readonly isCurrent: boolean;
-}
-
-/** @throws UnavailableError if the store is down, and nobody decides instead */
-async function examine(key: string, { store, limiter }: Service): Promise<Examined> {
+/**
+ * The key, and whether that is current: if the store is down, it is what the replica that answers has decided alone since.
+ * @throws UnavailableError if the store is down, and nobody decides instead
+ */
+async function examine(key: string, { store, limiter }: Service) {
+  const examineIn = async (asked: Limiter, isCurrent: boolean) => {
+    const [detail, holdings] = await Promise.all([
+      asked.ask('examine', { key, mostQueued: MOST_QUEUED }),
+      asked.ask('holdings', { key }),
+    ]);
+    return { detail, holdings, isCurrent };
+  };
   try {
-    return { ...(await examineIn(store, key)), isCurrent: true };
+    return await examineIn(store, true);
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    return { ...(await examineIn(limiter, key)), isCurrent: false };
+    return examineIn(limiter, false);
   }
-}
-
-async function examineIn(
-  limiter: ExaminedLimiter,
-  key: string,
-): Promise<Pick<Examined, 'detail' | 'holdings'>> {
-  const [detail, holdings] = await Promise.all([
-    limiter.ask('examine', { key, mostQueued: MOST_QUEUED }),
-    limiter.ask('holdings', { key }),
-  ]);
-  return { detail, holdings };
 }
 
 /** What the caller's scopes, and the rules of the key, allow. */

@@ -121,9 +121,8 @@ export async function refreshRows(
       }
     }),
   );
-  const top = new Top<KeyRow>(rows.length);
-  for (const row of fresh.flat()) top.offer(row, needOf(row, row.recentDenials));
-  return top.items;
+  const need = (row: KeyRow): number => needOf(row, row.recentDenials);
+  return fresh.flat().toSorted((a, b) => need(b) - need(a));
 }
 
 /**
