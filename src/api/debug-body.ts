@@ -147,7 +147,6 @@ export const listing = z
 
 export type Instance = z.infer<typeof instance>;
 export type InstanceDetail = z.infer<typeof instanceDetail>;
-export type MissingInstance = z.infer<typeof missingInstance>;
 
 export function debugBody(state: InstanceState): Instance {
   const { held, pausedMillis } = state;

@@ -75,7 +75,9 @@ export async function decideTogether(
       }),
     );
   }
-  const isDenied = [...decided.values()].some(isDenial);
+  const isDenied = [...decided.values()].some(
+    (one) => one.decision.outcome === 'denied' && !passes(one),
+  );
   for (const failure of isDenied ? failures : failures.slice(1)) {
     log.suppressed(failure, call);
   }
@@ -93,10 +95,6 @@ function turnOf({ canWait, refund }: AskedTogether): (typeof TURNS)[number] {
 /** Whether a check is no reason to deny its request: it is approved, or a shadow rule lets it pass. */
 export function passes({ decision, policy }: DecidedOrPeeked): boolean {
   return decision.outcome === 'approved' || (decision.outcome === 'denied' && policy.isShadow);
-}
-
-function isDenial(decided: DecidedOrPeeked): boolean {
-  return decided.decision.outcome === 'denied' && !passes(decided);
 }
 
 /**

@@ -58,11 +58,6 @@ export function isPeek({ hits }: Pick<AskedTogether, 'hits'>): boolean {
   return hits === 0;
 }
 
-/** Whether a descriptor is anything but a check. */
-export function isNoCheck({ hits, isRefund }: Draft): boolean {
-  return hits === 0 || isRefund;
-}
-
 /**
  * The check of a descriptor. It may wait if its key's rule has a `max_wait_millis`.
  * @param millisLeft until Envoy gives up

@@ -15,8 +15,8 @@ import {
   correlationIdOf,
   type RequestContext,
 } from '../service/request-context.js';
-import { AwaitedStream, type StreamConnection } from './awaited-stream.js';
 import { type CallFailure, RequestFrames } from './message-codec.js';
+import { AwaitedStream, type OpenConnection } from './stream-bounds.js';
 
 /** Of grpc-timeout: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 const UNIT_MILLIS: Readonly<Record<string, number>> = {
@@ -62,7 +62,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
   constructor(
     stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders & RequestContext['headers'],
-    connection: StreamConnection,
+    connection: OpenConnection,
   ) {
     super(stream, true, connection);
     const timeout = headers['grpc-timeout'];

@@ -19,8 +19,8 @@ import type { Service } from '../service/service.js';
 import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
 import { GatewayCall } from './gateway-call.js';
-import { Health, WATCH_PATH } from './health.js';
-import { CALL_PATH, loadHealthProto, loadProto, reflected } from './proto.js';
+import { Health } from './health.js';
+import { loadHealthProto, loadProto, reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
 
@@ -82,7 +82,6 @@ export async function openGrpcPort(
     logger.warn({ dropped }, 'streams dropped'),
   );
   const streams = new StreamBounds({
-    callPath: CALL_PATH,
     serveCall: (stream, headers, connection) => {
       const call = new GatewayCall(stream, headers, connection);
       if (!call.isGrpc()) return;
@@ -96,7 +95,6 @@ export async function openGrpcPort(
       }
       call.read(MAX_MESSAGE_BYTES, (bytes) => answer(call, new CallMessage(bytes)));
     },
-    watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,
     timeouts,
     clock,

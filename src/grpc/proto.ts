@@ -8,7 +8,7 @@ import descriptor from 'protobufjs/ext/descriptor/index.js';
 const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
 
 export const RATE_LIMIT_SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
-/** The path of its only method. */
+/** The path of its only method, the calls. Only they need a token. */
 export const CALL_PATH = `/${RATE_LIMIT_SERVICE}/ShouldRateLimit`;
 
 /** Everything that `proto/` describes; messages in JavaScript are as in `messages.ts`. */

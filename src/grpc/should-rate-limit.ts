@@ -13,7 +13,7 @@ import {
   decideTogether,
   releaseUnused,
 } from './decide-together.js';
-import { checkOf, type Draft, draftsOf, isNoCheck, isPeek } from './descriptor-checks.js';
+import { checkOf, type Draft, draftsOf, isPeek } from './descriptor-checks.js';
 import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { type CallMessage, encodeReply } from './message-codec.js';
@@ -168,7 +168,7 @@ export function shouldRateLimit(
     try {
       read = message.length < BYTES_OF_CHECK ? readDrafts(message, call) : undefined;
       const [first, ...others] = read ?? [];
-      if (first && others.length === 0 && !isNoCheck(first)) {
+      if (first && others.length === 0 && !isPeek(first) && !first.isRefund) {
         decideAlone(checkIn(first, call), call, onDecided, onFailed);
         return;
       }

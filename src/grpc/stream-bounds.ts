@@ -14,14 +14,9 @@ import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/connection-bounds.js';
 import { type JudgedConnection, UntrustedConnections } from '../net/untrusted-connections.js';
 import type { DropReason, StreamDropReason } from '../metrics/metrics.js';
-import {
-  Awaited,
-  type AwaitedItem,
-  AwaitedStream,
-  closeAnswered,
-  type EndReason,
-  type StreamConnection,
-} from './awaited-stream.js';
+import { Awaited, type AwaitedItem, type EndReason } from './awaited.js';
+import { WATCH_PATH } from './health.js';
+import { CALL_PATH } from './proto.js';
 import { type CountedConnection, EndedSessions, ResetBounds } from './session-bounds.js';
 
 /** As counted over HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
@@ -50,10 +45,6 @@ const TOO_LATE: OutgoingHttpHeaders = {
 };
 
 export interface StreamBoundsOptions {
-  /** The path of the calls, the only requests that need a token. */
-  readonly callPath: string;
-  /** The path of streams without end. */
-  readonly watchPath: string;
   /** The most requests that may wait for their turn. All of them may be answered at once. */
   readonly maxWaiters: number;
   readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
@@ -62,7 +53,7 @@ export interface StreamBoundsOptions {
   readonly serveCall: (
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    connection: StreamConnection,
+    connection: OpenConnection,
   ) => void;
   readonly onDropped: (reason: StreamDropReason) => void;
   readonly onConnectionDropped: (reason: DropReason) => void;
@@ -75,7 +66,8 @@ type OnStream = (
   rawHeaders: readonly string[],
 ) => void;
 
-class OpenConnection implements StreamConnection, AwaitedItem {
+/** A connection, which is told how its streams end. */
+export class OpenConnection implements AwaitedItem {
   since = 0;
   bytes = 0;
   readonly coming: Awaited<AwaitedStream>;
@@ -102,20 +94,23 @@ class OpenConnection implements StreamConnection, AwaitedItem {
     this.#open += 1;
   }
 
+  /** A stream has its answer, or needs none. Called once for each. */
   onOver(): void {
     this.#open -= 1;
   }
 
+  /** A call was accepted, before or with its answer. */
   onAccepted(): void {
     this.bounds.untrusted.accept(this.judged);
   }
 
-  /** Calls that wait for their decisions may still be accepted. */
+  /** A stream was answered with a rejection. Calls that wait for their decisions may still be accepted. */
   onRejected(): void {
     this.bounds.untrusted.reject(this.judged);
     if (this.judged.isUnwanted && this.#open === 0) this.#end('too_many_rejected');
   }
 
+  /** The client has reset a stream before its answer. */
   onReset(stream: ServerHttp2Stream): void {
     const { resets, resetHere } = this.bounds;
     if (this.#isEnding || resetHere.has(stream) || resets.allows(this.#counted)) return;
@@ -135,6 +130,100 @@ class OpenConnection implements StreamConnection, AwaitedItem {
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
       session.destroy();
     });
+  }
+}
+
+/** The statuses of calls that fail, but not since their client has sent something wrong. */
+const NO_REJECTIONS: readonly unknown[] = [status.UNAVAILABLE, status.DEADLINE_EXCEEDED];
+
+/**
+ * Closes a stream whose answer has just ended: the rest of its request is not needed
+ * (https://www.rfc-editor.org/rfc/rfc9113#section-8.1). Node 22 and 26 would send a reset instead of the answer if the stream
+ * were closed in the same tick.
+ */
+function closeAnswered(stream: ServerHttp2Stream): void {
+  setImmediate(() => stream.close());
+}
+
+/**
+ * A stream whose client is awaited: first until its request has arrived in full, and then until it has read the answer. The code
+ * that serves it tells what happens: each listener more costs a call time. For a stream that is served elsewhere, `watchAnswer` and
+ * `watchRequest` add listeners.
+ */
+export class AwaitedStream implements AwaitedItem {
+  since = 0;
+  bytes = 0;
+  #isAnswered = false;
+
+  /** @param hasEnd whether its answer ends */
+  constructor(
+    readonly stream: ServerHttp2Stream,
+    private readonly hasEnd: boolean,
+    private readonly connection: OpenConnection,
+  ) {
+    connection.coming.add(this);
+  }
+
+  /** Notes when its answer begins, for which Node has no event. */
+  watchAnswer(): void {
+    const { stream } = this;
+    const respond = stream.respond.bind(stream);
+    stream.respond = (headers, options) => {
+      respond(headers, options);
+      this.answers(headers ?? {}, options?.endStream ?? false);
+    };
+    stream.once('close', () => this.closed());
+  }
+
+  /** Notes how its request arrives. It makes the data flow. */
+  watchRequest(): void {
+    const { stream } = this;
+    if (stream.closed) return;
+    stream.on('data', (piece: Buffer) => this.grown(piece));
+    stream.once('end', () => this.ended());
+  }
+
+  /** A piece of its request has arrived. */
+  protected grown({ length }: Buffer): void {
+    this.connection.coming.grow(this, length);
+  }
+
+  /** Its request has arrived in full. */
+  protected ended(): void {
+    this.connection.coming.delete(this);
+    if (this.stream.headersSent && this.hasEnd) this.connection.answered.add(this);
+  }
+
+  /** It is a call that was accepted. */
+  accepted(): void {
+    this.connection.onAccepted();
+  }
+
+  /** Its answer begins. */
+  protected answers(headers: OutgoingHttpHeaders, endsStream: boolean): void {
+    const { stream, connection } = this;
+    this.#answer();
+    if (endsStream && !NO_REJECTIONS.includes(headers['grpc-status'])) connection.onRejected();
+    if (stream.closed) return;
+    if (stream.readableEnded) {
+      if (this.hasEnd) connection.answered.add(this);
+    } else if (endsStream) {
+      closeAnswered(stream);
+    }
+  }
+
+  protected closed(): void {
+    const { stream, connection } = this;
+    connection.coming.delete(this);
+    connection.answered.delete(this);
+    this.#answer();
+    if (stream.aborted && !stream.headersSent) connection.onReset(stream);
+  }
+
+  #answer(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
+    this.connection.onOver();
   }
 }
 
@@ -202,16 +291,16 @@ export class StreamBounds {
     });
     const listeners = server.listeners('stream') as OnStream[];
     server.removeAllListeners('stream');
-    const { callPath, watchPath, serveCall } = this.options;
+    const { serveCall } = this.options;
     server.on('stream', (...args: Parameters<OnStream>) => {
       const [stream, headers, , rawHeaders] = args;
       const connection = this.#take(stream, headers, rawHeaders);
       if (!connection) return;
-      if (headers[':path'] === callPath) {
+      if (headers[':path'] === CALL_PATH) {
         serveCall(stream, headers, connection);
         return;
       }
-      const awaited = new AwaitedStream(stream, headers[':path'] !== watchPath, connection);
+      const awaited = new AwaitedStream(stream, headers[':path'] !== WATCH_PATH, connection);
       awaited.watchAnswer();
       for (const listener of listeners) listener.apply(server, args);
       // Only now: a listener makes the data flow.
@@ -244,7 +333,7 @@ export class StreamBounds {
       this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return undefined;
     }
-    if (headers[':path'] !== this.options.callPath) {
+    if (headers[':path'] !== CALL_PATH) {
       if (connection.others >= MAX_OTHERS_PER_CONNECTION) {
         this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
         connection.onRejected();

@@ -168,12 +168,6 @@ const JSON_TYPE = /^application\/json *(?:;|$)/i;
 /** The memory that an element takes besides its text, until its bulk request ends. */
 export const BYTES_OF_ELEMENT = 128;
 
-/** What bulk requests share. */
-export interface ArrayParts {
-  readonly budget: BodyBudget;
-  readonly slices: Pick<Slices, 'next'>;
-}
-
 /**
  * Reads the JSON array in the body of a request that was taken in during the same tick, in slices,
  * and passes it to `work`, unless the client disconnects before the end of the body.
@@ -182,7 +176,7 @@ export interface ArrayParts {
 export async function withJsonArray(
   request: Request,
   response: Response,
-  { budget, slices }: ArrayParts,
+  { budget, slices }: { readonly budget: BodyBudget; readonly slices: Pick<Slices, 'next'> },
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers } = request;

@@ -4,12 +4,7 @@ import type { RequestHandler } from 'express';
 
 import { inSlices } from '../../service/deciding/slices.js';
 import type { Service } from '../../service/service.js';
-import {
-  debugBody,
-  debugDetailBody,
-  type InstanceDetail,
-  type MissingInstance,
-} from '../../api/debug-body.js';
+import { debugBody, debugDetailBody } from '../../api/debug-body.js';
 import { BROWSER_HEADERS, sendJson, writeHead, writePart } from '../replies/reply.js';
 import type { HttpParts } from './http-parts.js';
 
@@ -60,9 +55,7 @@ export function debugOne({ limiter }: Service): RequestHandler<{ key: string }> 
       limiter.ask('examine', { key, mostQueued: NO_WAITERS }),
       limiter.ask('holdings', { key }),
     ]);
-    const body: InstanceDetail | MissingInstance = detail
-      ? debugDetailBody(detail, holdings)
-      : { Key: key, Found: false };
+    const body = detail ? debugDetailBody(detail, holdings) : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }

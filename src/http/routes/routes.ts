@@ -29,12 +29,7 @@ import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
 /** What answers the requests of a port. */
-export interface HttpApp {
-  readonly app: Express;
-  /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
-  readonly answerUnrouted: AnswerUnrouted | undefined;
-  readonly unsent: UnsentAnswers;
-}
+export type HttpApp = ReturnType<typeof createHttpApp>;
 
 /** The paths that a port serves. Every port also serves the health checks. */
 export interface Surface {
@@ -51,7 +46,7 @@ const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
 
 /** The HTTP surface of the service: every path, its methods, and their handlers. */
-export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
+export function createHttpApp(parts: HttpParts, surface: Surface) {
   const { service, settings, logger } = parts;
   const guard = guardOf(service.access, settings);
   const app = express();
@@ -80,6 +75,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
 
   const check = checkRate(parts);
   const answers = keyAnswers(service);
+  /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
   let answerUnrouted: AnswerUnrouted | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>

@@ -1,11 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 
-import {
-  Awaited,
-  type AwaitedItem,
-  type EndReason,
-  type StreamConnection,
-} from '../../../src/grpc/awaited-stream.js';
+import { Awaited, type AwaitedItem, type EndReason } from '../../../src/grpc/awaited.js';
+import type { OpenConnection } from '../../../src/grpc/stream-bounds.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { ResetBounds } from '../../../src/grpc/session-bounds.js';
 import type { CallMessage } from '../../../src/grpc/message-codec.js';
@@ -167,7 +163,7 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
   const awaited = { add: ignore };
   const connection = {
     ...{ coming: awaited, answered: awaited, onOver: ignore, onRejected: ignore },
-  } as unknown as StreamConnection;
+  } as unknown as OpenConnection;
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
       const stream = {
