@@ -20,7 +20,7 @@ import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
 import { GatewayCall } from './gateway-call.js';
 import { Health } from './health.js';
-import { loadHealthProto, loadProto, reflected } from './proto.js';
+import { reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
 
@@ -42,15 +42,7 @@ export interface GrpcParts {
   readonly logger: Logger;
 }
 
-/** A port that serves Envoy's rate limit service, with health and reflection. */
-export interface GrpcPort extends StoppableServer {
-  /** Makes the health service report the readiness from now on. Before, it reports NOT_SERVING. */
-  startServing(): Promise<void>;
-  /** Makes the health service tell gateways that their calls should go elsewhere. */
-  startDraining(): void;
-}
-
-/** Serves Envoy's rate limit service. @throws SettingsError if the port or the host can't be used */
+/** Serves Envoy's rate limit service, with health and reflection. @throws SettingsError if the port or the host can't be used */
 export async function openGrpcPort(
   parts: GrpcParts,
   keyPair: WatchedFiles<KeyPair> | undefined,
@@ -58,12 +50,11 @@ export async function openGrpcPort(
   timeouts: Timeouts = TIMEOUTS,
   clock: Clock = systemClock,
   pings: Pings = PINGS,
-): Promise<GrpcPort> {
+) {
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
-  const proto = loadProto();
   const log = new CallLog(logger, settings);
-  const answer = shouldRateLimit({ service, settings, log });
+  const answer = shouldRateLimit(service, settings, log);
   const server = new Server({
     // Channelz would count every call, and nothing can read the counts.
     'grpc.enable_channelz': 0,
@@ -72,8 +63,7 @@ export async function openGrpcPort(
     'grpc.keepalive_time_ms': pings.everyMillis,
     'grpc.keepalive_timeout_ms': pings.answerMillis,
   });
-  const described = reflected({ ...proto, ...loadHealthProto() });
-  new ReflectionService(described).addToServer(server);
+  new ReflectionService(reflected()).addToServer(server);
   const health = new Health(readiness, systemClock);
   health.addTo(server);
 
@@ -113,15 +103,17 @@ export async function openGrpcPort(
   );
   return {
     port: listener.port,
+    /** Makes the health service report the readiness from now on. Before, it reports NOT_SERVING. */
     startServing: () => health.begin(),
-    startDraining: () => health.end(),
-    stopAccepting: async () => {
+    /** Makes the health service tell gateways that their calls should go elsewhere. */
+    startDraining: (): void => health.end(),
+    stopAccepting: async (): Promise<void> => {
       await Promise.all([
         listener.stopAccepting(),
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
       ]);
     },
-    cutConnections: () => {
+    cutConnections: (): void => {
       server.forceShutdown();
       listener.cutConnections();
       bounds.close();

@@ -22,10 +22,6 @@ export function loadProto(): PackageDefinition {
   });
 }
 
-export function loadHealthProto(): PackageDefinition {
-  return loadSync(healthProto);
-}
-
 type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
   descriptor.IFileDescriptorProto;
 /** Full names, and the file of each. */
@@ -37,7 +33,8 @@ type Symbols = ReadonlyMap<string, string>;
  * names relative to their packages, leaves dependencies out and makes one file of each package, so that some clients,
  * such as Python's, can't resolve the files.
  */
-export function reflected(proto: PackageDefinition): PackageDefinition {
+export function reflected(): PackageDefinition {
+  const proto = { ...loadProto(), ...loadSync(healthProto) };
   const files = new Map<string, File>();
   for (const { fileDescriptorProtos } of Object.values(proto)) {
     if (!Array.isArray(fileDescriptorProtos)) continue;

@@ -19,12 +19,6 @@ import { keyTemplate } from './key-template.js';
 import { type CallMessage, encodeReply } from './message-codec.js';
 import { replyTo } from './reply.js';
 
-export interface ShouldRateLimitParts {
-  readonly service: Service;
-  readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
-  readonly log: CallLog;
-}
-
 /** The memory of a call besides its message. */
 const BYTES_OF_CALL = 16 * 1024;
 /** The bytes of a message that take as long as a check. A shorter message needs no slice. */
@@ -32,9 +26,10 @@ const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
-  parts: ShouldRateLimitParts,
+  service: Service,
+  settings: Settings,
+  log: CallLog,
 ): (call: GatewayCall, message: CallMessage) => void {
-  const { service, log, settings } = parts;
   const { access, policyOf, slices, limiter } = service;
   const budget = new BodyBudget();
   const shares = new CheckShares();

@@ -70,8 +70,6 @@ type OnStream = (
 export class OpenConnection implements AwaitedItem {
   since = 0;
   bytes = 0;
-  readonly coming: Awaited<AwaitedStream>;
-  readonly answered: Awaited<AwaitedStream>;
   /** Whether it is about to be closed. */
   #isEnding = false;
   /** Its streams that may still get an answer. */
@@ -83,10 +81,8 @@ export class OpenConnection implements AwaitedItem {
   constructor(
     readonly session: Http2Session,
     readonly judged: JudgedConnection,
-    private readonly bounds: StreamBounds,
+    readonly bounds: StreamBounds,
   ) {
-    this.coming = bounds.coming;
-    this.answered = bounds.answered;
     this.#counted = bounds.resets.connection(session.socket.remoteAddress ?? '');
   }
 
@@ -161,7 +157,7 @@ export class AwaitedStream implements AwaitedItem {
     private readonly hasEnd: boolean,
     private readonly connection: OpenConnection,
   ) {
-    connection.coming.add(this);
+    connection.bounds.coming.add(this);
   }
 
   /** Notes when its answer begins, for which Node has no event. */
@@ -185,13 +181,13 @@ export class AwaitedStream implements AwaitedItem {
 
   /** A piece of its request has arrived. */
   protected grown({ length }: Buffer): void {
-    this.connection.coming.grow(this, length);
+    this.connection.bounds.coming.grow(this, length);
   }
 
   /** Its request has arrived in full. */
   protected ended(): void {
-    this.connection.coming.delete(this);
-    if (this.stream.headersSent && this.hasEnd) this.connection.answered.add(this);
+    this.connection.bounds.coming.delete(this);
+    if (this.stream.headersSent && this.hasEnd) this.connection.bounds.answered.add(this);
   }
 
   /** It is a call that was accepted. */
@@ -206,7 +202,7 @@ export class AwaitedStream implements AwaitedItem {
     if (endsStream && !NO_REJECTIONS.includes(headers['grpc-status'])) connection.onRejected();
     if (stream.closed) return;
     if (stream.readableEnded) {
-      if (this.hasEnd) connection.answered.add(this);
+      if (this.hasEnd) connection.bounds.answered.add(this);
     } else if (endsStream) {
       closeAnswered(stream);
     }
@@ -214,8 +210,8 @@ export class AwaitedStream implements AwaitedItem {
 
   protected closed(): void {
     const { stream, connection } = this;
-    connection.coming.delete(this);
-    connection.answered.delete(this);
+    connection.bounds.coming.delete(this);
+    connection.bounds.answered.delete(this);
     this.#answer();
     if (stream.aborted && !stream.headersSent) connection.onReset(stream);
   }

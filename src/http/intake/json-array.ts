@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
@@ -180,7 +179,10 @@ export async function withJsonArray(
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers } = request;
-  rejectOtherTypes(headers);
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
+  // A small compressed body may expand to a large one.
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
   // The length of a chunked body is known only at its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
@@ -202,13 +204,6 @@ export async function withJsonArray(
   } finally {
     memory.giveBack();
   }
-}
-
-function rejectOtherTypes(headers: IncomingHttpHeaders): void {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
-  if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
-  // A small compressed body may expand to a large one.
-  if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
 }
 
 /**

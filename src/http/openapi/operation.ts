@@ -137,8 +137,6 @@ const OF_ANY: readonly ErrorCode[] = [
   'INTERNAL_ERROR',
 ];
 const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
-const OF_KEYS_WITH_TOKENS: readonly ErrorCode[] = ['KEY_NOT_ALLOWED'];
-const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
 /** Returns a function that makes operations from their descriptions, by the settings. */
 export function operationMaker({
@@ -149,11 +147,11 @@ export function operationMaker({
     const { errors = [], ...rest } = described;
     const { status = 200, ...answered } = answer;
     const isGuarded = hasTokens && scope !== undefined;
-    const ofKey = 'path' in requestParams ? OF_KEYS_WITH_TOKENS : [];
+    const ofKey = 'path' in requestParams ? (['KEY_NOT_ALLOWED'] as const) : [];
     const ofTokens = isGuarded ? [...WITH_TOKENS, ...ofKey] : [];
     // Without tokens, pages of other origins may read the metrics.
     const isForAllPages = hasTokens || scope === undefined || scope === 'metrics';
-    const ofPages = isForAllPages ? [] : WITHOUT_TOKENS;
+    const ofPages = isForAllPages ? [] : (['ORIGIN_NOT_ALLOWED'] as const);
     return {
       ...rest,
       tags: [...tags],

@@ -25,19 +25,16 @@ import { sendErrorBody } from '../replies/error-body.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
 import type { HttpParts } from './http-parts.js';
 
-/**
- * Answers one check, or a peek at what it would get.
- * @param next gets the error of a check without a decision
- * @throws ServiceError if the check is invalid
- */
-export type CheckRate = (key: string, query: Query, response: Response, next: NextFunction) => void;
+/** Answers one check, or a peek at what it would get. It throws a ServiceError if the check is invalid. */
+export type CheckRate = ReturnType<typeof checkRate>;
 
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(parts: HttpParts): CheckRate {
+export function checkRate(parts: HttpParts) {
   const { decide, peek } = parts.service;
   const headersOf = decisionHeadersIn(parts.settings);
   const answer = decisionAnswers(parts, headersOf);
-  return (key, query, response, next) => {
+  /** @param next gets the error of a check without a decision */
+  return (key: string, query: Query, response: Response, next: NextFunction): void => {
     const peeking = parsePeek(key, query);
     if (peeking) {
       peek(peeking)

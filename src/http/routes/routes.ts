@@ -1,4 +1,4 @@
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 
 import { isRequestId } from '../../common/schemas.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
@@ -12,6 +12,7 @@ import { errorHandler } from '../replies/error-body.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { UnsentAnswers } from '../replies/unsent-answers.js';
 import { checkMany, releaseMany } from './bulk.js';
+import { byMethod, notAllowed, route, routeReads } from './by-method.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import {
@@ -25,7 +26,7 @@ import {
 import type { HttpParts } from './http-parts.js';
 import { type KeyAnswer, keyAnswers } from './key-answers.js';
 import { type AnswerUnrouted, unroutedChecks } from './unrouted-checks.js';
-import { dashboardRoutes } from './ui/dashboard-routes.js';
+import { routeDashboard } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
 /** What answers the requests of a port. */
@@ -129,9 +130,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface) {
     app.use('/debug', guard('debug', passOn));
     routeReads(app, '/debug', debugAll(parts));
     routeReads(app, '/debug/:key', debugOne(service) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes(parts, guard, check, answers)) {
-      route(app, path, handlers);
-    }
+    routeDashboard(app, parts, guard, check, answers);
   }
   if (surface.telling) {
     routeReads(app, '/metrics', guard('metrics', metricsText(parts.metrics)));
@@ -153,37 +152,6 @@ export function createHttpApp(parts: HttpParts, surface: Surface) {
 const passOn: RequestHandler = (_request, _response, next) => {
   next();
 };
-
-function routeReads(app: Express, path: string, handler: RequestHandler): void {
-  route(app, path, { GET: handler, HEAD: handler });
-}
-
-type Handlers = Readonly<Record<string, RequestHandler>>;
-
-/** Routes the given methods, as `byMethod` does. */
-function route(app: Express, path: string, handlers: Handlers): void {
-  app.all(path, byMethod(handlers, notAllowed));
-}
-
-/**
- * Handles the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
- * `/rate`.
- * @param handlers by method
- * @param refusalOf the error for another method
- */
-function byMethod(handlers: Handlers, refusalOf: (method: string) => ServiceError): RequestHandler {
-  const allow = Object.keys(handlers).join(', ');
-  return (request, response, next) => {
-    const handler = handlers[request.method];
-    if (handler) return handler(request, response, next);
-    response.setHeader('Allow', allow);
-    throw refusalOf(request.method);
-  };
-}
-
-function notAllowed(method: string): ServiceError {
-  return serviceError('METHOD_NOT_ALLOWED', { method });
-}
 
 function refusalOfCheck(method: string): ServiceError {
   return method === 'POST' || method === 'GET'

@@ -78,7 +78,9 @@ export class RecentDenials {
     const now = this.now();
     let run = this.#runs.get(key);
     if (!run || now - run.last > run.quietMillis) {
-      run = begin(key, now);
+      const byReason = { ...NO_DENIALS };
+      const shown = { key, count: 0, byReason, lastReason: reason, isShadow: policy.isShadow };
+      run = { shown, since: now, last: now, quietMillis: QUIET_MILLIS, level: 0 };
       this.#runs.set(key, run);
     }
     run.level = run.level * Math.exp((run.last - now) * DECAY) + 1;
@@ -115,20 +117,4 @@ export class RecentDenials {
       lastMillis: now - last,
     };
   }
-}
-
-function begin(key: string, now: number): Run {
-  return {
-    shown: {
-      key,
-      count: 0,
-      byReason: { ...NO_DENIALS },
-      lastReason: 'limit_reached',
-      isShadow: false,
-    },
-    since: now,
-    last: now,
-    quietMillis: QUIET_MILLIS,
-    level: 0,
-  };
 }

@@ -1,8 +1,9 @@
-import type { RequestHandler } from 'express';
+import type { Express, RequestHandler } from 'express';
 
 import type { Guard } from '../../auth/guards.js';
 import { NO_PARAMETERS } from '../../intake/parameters.js';
 import { BROWSER_HEADERS, PLAIN_TEXT, send } from '../../replies/reply.js';
+import { route, routeReads } from '../by-method.js';
 import type { CheckRate } from '../check-rate.js';
 import type { HttpParts } from '../http-parts.js';
 import type { KeyAnswers } from '../key-answers.js';
@@ -10,8 +11,6 @@ import { keyDetail } from './key-detail.js';
 import { overview } from './overview.js';
 import { pageFileHandlers } from './page-files.js';
 import { parseKeyIn, parseText } from './ui-parameters.js';
-
-type Handlers = Readonly<Record<string, RequestHandler>>;
 
 /** Relative, since a proxy may serve Sluice below a path. */
 const toDashboard: RequestHandler = (_request, response) => {
@@ -22,22 +21,18 @@ const toDashboard: RequestHandler = (_request, response) => {
 const PAGE = 'index.html';
 
 /**
- * The paths of the dashboard. Checks and releases can also be tried, keys paused and holds ended, on the admin port, which
+ * Routes the paths of the dashboard. Checks and releases can also be tried, keys paused and holds ended, on the admin port, which
  * has no `/rate`: the page may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
  * @param check as on `/rate`
  * @param answers as on `/rate`
  */
-export function dashboardRoutes(
+export function routeDashboard(
+  app: Express,
   parts: HttpParts,
   guard: Guard,
   check: CheckRate,
   answers: KeyAnswers,
-): [string, Handlers][] {
-  const reads = (handler: RequestHandler): Handlers => ({ GET: handler, HEAD: handler });
-  const files = [...pageFileHandlers()].map(([name, handler]): [string, Handlers] => [
-    name === PAGE ? '/ui' : `/ui/${name}`,
-    reads(handler),
-  ]);
+): void {
   const tryCheck: RequestHandler = ({ query }, response, next) => {
     const parameters = { ...query };
     delete parameters.key;
@@ -56,14 +51,14 @@ export function dashboardRoutes(
     const { pauseMillis } = query;
     return answers.changeKey({ key: parseKeyIn(query) }, { pauseMillis }, response);
   };
-  return [
-    ['/', reads(toDashboard)],
-    ...files,
-    ['/ui/data', reads(guard('debug', overview(parts)))],
-    ['/ui/data/key', reads(guard('debug', keyDetail(parts)))],
-    ['/ui/holds/end', { POST: guard('configure', endHold) }],
-    ['/ui/pause', { POST: guard('check', pauseKey) }],
-    ['/ui/try/check', { POST: guard('check', tryCheck) }],
-    ['/ui/try/release', { POST: guard('release', tryRelease) }],
-  ];
+  routeReads(app, '/', toDashboard);
+  for (const [name, handler] of pageFileHandlers()) {
+    routeReads(app, name === PAGE ? '/ui' : `/ui/${name}`, handler);
+  }
+  routeReads(app, '/ui/data', guard('debug', overview(parts)));
+  routeReads(app, '/ui/data/key', guard('debug', keyDetail(parts)));
+  route(app, '/ui/holds/end', { POST: guard('configure', endHold) });
+  route(app, '/ui/pause', { POST: guard('check', pauseKey) });
+  route(app, '/ui/try/check', { POST: guard('check', tryCheck) });
+  route(app, '/ui/try/release', { POST: guard('release', tryRelease) });
 }
