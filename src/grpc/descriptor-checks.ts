@@ -153,8 +153,7 @@ function validRequest(message: CallMessage): RateLimitRequest {
     throw invalidParameter('descriptors', `have at most ${MAX_DESCRIPTORS} descriptors`);
   }
   descriptors.forEach(demandDescriptor);
-  if (hits > BOUNDS.hits.max)
-    throw invalidParameter('hits_addend', `be at most ${BOUNDS.hits.max}`);
+  demandAtMost(BOUNDS.hits, 'hits_addend', hits);
   return request;
 }
 

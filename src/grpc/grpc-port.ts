@@ -64,7 +64,7 @@ export async function openGrpcPort(
     'grpc.keepalive_timeout_ms': pings.answerMillis,
   });
   new ReflectionService(reflected()).addToServer(server);
-  const health = new Health(readiness, systemClock);
+  const health = new Health(readiness);
   health.addTo(server);
 
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());

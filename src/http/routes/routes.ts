@@ -25,7 +25,7 @@ import {
 } from './service-handlers.js';
 import type { HttpParts } from './http-parts.js';
 import { type KeyAnswer, keyAnswers } from './key-answers.js';
-import { type AnswerUnrouted, unroutedChecks } from './unrouted-checks.js';
+import { unroutedChecks } from './unrouted-checks.js';
 import { routeDashboard } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
@@ -77,7 +77,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface) {
   const check = checkRate(parts);
   const answers = keyAnswers(service);
   /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
-  let answerUnrouted: AnswerUnrouted | undefined;
+  let answerUnrouted: ReturnType<typeof unroutedChecks> | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       guard('check', (request, response, next) => {

@@ -8,9 +8,6 @@ import { errorHandler } from '../replies/error-body.js';
 const WITHOUT_PARAMETERS = /^\/rate\/([\w.~:-]+)$/;
 const METHODS: readonly string[] = ['GET', 'POST'];
 
-/** Answers a check without parameters. @returns false for any other request, which is left alone */
-export type AnswerUnrouted = (request: IncomingMessage, response: ServerResponse) => boolean;
-
 /**
  * Answers checks without parameters, which are nearly all requests, without the router of `app`: parsing their URLs and
  * going through the layers takes a tenth of the time of a check. The router answers these checks alike
@@ -21,8 +18,9 @@ export function unroutedChecks(
   app: Express,
   takeIn: (request: Request, response: Response) => void,
   check: RequestHandler,
-): AnswerUnrouted {
-  return (incoming, outgoing) => {
+) {
+  /** Answers a check without parameters. @returns false for any other request, which is left alone */
+  return (incoming: IncomingMessage, outgoing: ServerResponse): boolean => {
     const key = WITHOUT_PARAMETERS.exec(incoming.url ?? '')?.[1];
     if (key === undefined || !METHODS.includes(incoming.method ?? '')) return false;
     const [request, response] = prepare(app, incoming, outgoing);

@@ -161,10 +161,7 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
     ] as unknown as Parameters<typeof shouldRateLimit>),
   );
   const ignore = (): void => undefined;
-  const awaited = { add: ignore };
-  const connection = {
-    ...{ bounds: { coming: awaited }, onOver: ignore, onRejected: ignore },
-  } as unknown as OpenConnection;
+  const connection = { bounds: { coming: { add: ignore } }, onOver: ignore, onRejected: ignore };
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
       const stream = {
@@ -172,7 +169,7 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
         respond: resolve,
         close: ignore,
       } as unknown as ServerHttp2Stream;
-      const gateway = new GatewayCall(stream, {}, connection);
+      const gateway = new GatewayCall(stream, {}, connection as unknown as OpenConnection);
       gateway.caller = { name: 'one' } as Caller;
       answer(gateway, { length: bytes } as unknown as CallMessage);
     });
