@@ -16,6 +16,8 @@ import { MOST_LISTS_SHOWN, type QueueListState } from '../limiter/queue-order.js
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
 
 const count = z.int().min(0);
+const optionalCount = count.optional();
+const optionalText = z.string().optional();
 
 /** How the approvals of a limit count. */
 const algorithmFields = {
@@ -23,79 +25,69 @@ const algorithmFields = {
     .enum(ALGORITHM_NAMES)
     .exclude([DEFAULT_ALGORITHM.name])
     .optional()
-    .meta({ description: 'How approvals count. Left out for fixed windows.' }),
-  ...forEachParameter('shown', ({ description }) => count.optional().meta({ description })),
+    .describe('How approvals count. Left out for fixed windows.'),
+  ...forEachParameter('shown', ({ description }) => optionalCount.meta({ description })),
   Calendar: z
     .enum(CALENDAR_UNITS)
     .optional()
-    .meta({ description: 'What the windows are, if a calendar says when they begin.' }),
-  TimeZone: z
-    .string()
-    .optional()
-    .meta({ description: 'The time zone of the calendar, by its IANA name.' }),
+    .describe('What the windows are, if a calendar says when they begin.'),
+  TimeZone: optionalText.describe('The time zone of the calendar, by its IANA name.'),
 };
 
 /** A further limit of a key. It has one of the two maxima. */
 const furtherLimit = z.strictObject({
   Name: z.string(),
-  WindowMillis: count.meta({ description: 'The length of its windows.' }),
-  MaxRequestsPerWindow: count
-    .optional()
-    .meta({ description: 'The approvals per window, each of which counts as 1.' }),
-  MaxHitsPerWindow: count.optional().meta({ description: 'The hits per window.' }),
+  WindowMillis: count.describe('The length of its windows.'),
+  MaxRequestsPerWindow: optionalCount.describe(
+    'The approvals per window, each of which counts as 1.',
+  ),
+  MaxHitsPerWindow: optionalCount.describe('The hits per window.'),
   ...algorithmFields,
   Lanes: z
     .array(z.string())
     .optional()
-    .meta({ description: 'The lanes that it counts. Left out if it counts all checks.' }),
-  NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
+    .describe('The lanes that it counts. Left out if it counts all checks.'),
+  NumApprovedThisWindow: count.describe('What the approvals take of the maximum.'),
 });
 
 export const instance = z
   .strictObject({
     Key: z.string(),
     Config: z.strictObject({
-      WindowMillis: count.meta({ description: 'The length of the window.' }),
-      MaxRequestsPerWindow: count.meta({ description: 'The approvals per window.' }),
-      MaxRequestsInQueue: count.meta({ description: 'The places in the queue.' }),
+      WindowMillis: count.describe('The length of the window.'),
+      MaxRequestsPerWindow: count.describe('The approvals per window.'),
+      MaxRequestsInQueue: count.describe('The places in the queue.'),
     }),
     ...algorithmFields,
-    NumApprovedThisWindow: count.meta({
-      description: 'What counts now of the approvals.',
-    }),
-    NumDeniedThisWindow: count.meta({
-      description: 'Denials of checks that did not ask to wait.',
-    }),
-    NumWaiting: count.meta({ description: 'Requests in the queue.' }),
-    PausedMillis: count
-      .optional()
-      .meta({ description: 'Milliseconds until the pause of the key ends. Left out if 0.' }),
-    NumHeld: count.optional().meta({
-      description: 'The hits of held approvals, which are among the approvals. Left out if 0.',
-    }),
+    NumApprovedThisWindow: count.describe('What counts now of the approvals.'),
+    NumDeniedThisWindow: count.describe('Denials of checks that did not ask to wait.'),
+    NumWaiting: count.describe('Requests in the queue.'),
+    PausedMillis: optionalCount.describe(
+      'Milliseconds until the pause of the key ends. Left out if 0.',
+    ),
+    NumHeld: optionalCount.describe(
+      'The hits of held approvals, which are among the approvals. Left out if 0.',
+    ),
     Limits: z
       .array(furtherLimit)
       .optional()
-      .meta({ description: 'The further limits of the key. Left out if there are none.' }),
+      .describe('The further limits of the key. Left out if there are none.'),
     Found: z.literal(true),
   })
   .meta({ id: 'Instance' });
 
 const holderShown = z
   .strictObject({
-    Handle: z.string().meta({
-      description: 'Names it for `DELETE /rate/{key}/holders/{handle}`. Not its request id.',
-    }),
-    Holder: z
+    Handle: z
       .string()
-      .optional()
-      .meta({ description: 'The holder that its check has named. Left out if there is none.' }),
-    HeldMillis: count
-      .optional()
-      .meta({ description: 'Milliseconds since its hold began. Left out without `Holder`.' }),
-    LapseMillis: count.meta({
-      description: 'Milliseconds until its hold lapses, if it is not renewed.',
-    }),
+      .describe('Names it for `DELETE /rate/{key}/holders/{handle}`. Not its request id.'),
+    Holder: optionalText.describe(
+      'The holder that its check has named. Left out if there is none.',
+    ),
+    HeldMillis: optionalCount.describe(
+      'Milliseconds since its hold began. Left out without `Holder`.',
+    ),
+    LapseMillis: count.describe('Milliseconds until its hold lapses, if it is not renewed.'),
     Hits: count,
   })
   .meta({ id: 'Holder' });
@@ -104,12 +96,9 @@ const holderShown = z
 const queueList = z
   .strictObject({
     Lane: z.string().optional(),
-    Group: z
-      .string()
-      .optional()
-      .meta({ description: 'The name of the group; empty for checks that name none.' }),
-    NumWaiting: count.meta({ description: 'Requests in the list.' }),
-    OldestMillis: count.meta({ description: 'Milliseconds that its first request has waited.' }),
+    Group: optionalText.describe('The name of the group; empty for checks that name none.'),
+    NumWaiting: count.describe('Requests in the list.'),
+    OldestMillis: count.describe('Milliseconds that its first request has waited.'),
   })
   .meta({
     id: 'QueueList',
@@ -122,24 +111,23 @@ export const instanceDetail = instance
   .extend({
     Queue: z
       .strictObject({
-        NumLists: count.meta({ description: 'Lists with waiters.' }),
+        NumLists: count.describe('Lists with waiters.'),
         Lists: z
           .array(queueList)
           .max(MOST_LISTS_SHOWN)
-          .meta({ description: `The longest of them first, at most ${MOST_LISTS_SHOWN}.` }),
+          .describe(`The longest of them first, at most ${MOST_LISTS_SHOWN}.`),
       })
       .optional()
-      .meta({
-        description:
-          'The lists of a queue with lanes or fair groups. Left out if no request waits in a lane or a group.',
-      }),
+      .describe(
+        'The lists of a queue with lanes or fair groups. Left out if no request waits in a lane or a group.',
+      ),
     Holders: z
       .array(holderShown)
       .max(MOST_HOLDINGS)
       .optional()
-      .meta({
-        description: `The held approvals, at most ${MOST_HOLDINGS}, in the order of their lapses. Left out if there are none.`,
-      }),
+      .describe(
+        `The held approvals, at most ${MOST_HOLDINGS}, in the order of their lapses. Left out if there are none.`,
+      ),
   })
   .meta({ id: 'InstanceDetail' });
 
@@ -149,38 +137,31 @@ export const missingInstance = z
 
 export const listing = z
   .strictObject({
-    Instances: z.record(z.string(), instance).meta({ description: 'By their keys.' }),
+    Instances: z.record(z.string(), instance).describe('By their keys.'),
     Rules: z
       .strictObject({ Digest: z.string(), Count: count })
       .optional()
-      .meta({ description: 'The rules in force, if there are any.' }),
+      .describe('The rules in force, if there are any.'),
   })
   .meta({ id: 'Listing' });
 
 export type Instance = z.infer<typeof instance>;
 export type InstanceDetail = z.infer<typeof instanceDetail>;
-export type MissingInstance = z.infer<typeof missingInstance>;
 
-export function debugBody({
-  key,
-  limits: [own, ...further],
-  maxRequestsInQueue,
-  held,
-  denied,
-  waiting,
-  pausedMillis,
-}: InstanceState): Instance {
+export function debugBody(state: InstanceState): Instance {
+  const { held, pausedMillis } = state;
+  const [own, ...further] = state.limits;
   return {
-    Key: key,
+    Key: state.key,
     Config: {
       WindowMillis: own.windowMillis,
       MaxRequestsPerWindow: own.maximum,
-      MaxRequestsInQueue: maxRequestsInQueue,
+      MaxRequestsInQueue: state.maxRequestsInQueue,
     },
     ...shownAlgorithm(own.algorithm),
     NumApprovedThisWindow: own.used,
-    NumDeniedThisWindow: denied,
-    NumWaiting: waiting,
+    NumDeniedThisWindow: state.denied,
+    NumWaiting: state.waiting,
     ...(held > 0 ? { NumHeld: held } : {}),
     ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
     ...(further.length > 0 ? { Limits: further.map(toLimit) } : {}),

@@ -8,7 +8,7 @@ import { inOrder, withEach } from '../common/steps.js';
 import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
-import type { HttpParts } from '../http/routes/routes.js';
+import type { HttpParts } from '../http/routes/http-parts.js';
 import { openPorts } from '../http/server/ports.js';
 import { createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
 import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
@@ -92,7 +92,7 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const watchedKeys = new WatchedKeys(limiter, systemClock);
   const fleet = new Fleet({
     report: async () => ({
       replica: replicaId,

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { type Range, shortText } from '../common/schemas.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyPolicy } from '../rules/policy.js';
-import type { AskedTogether } from '../service/deciding/decide-many.js';
 import type { NamedList } from '../service/deciding/lists-of-checks.js';
 import { invalidParameter } from '../service/errors.js';
 import { parseKey } from '../service/deciding/parameter-rights.js';
+import type { AskedTogether } from './decide-together.js';
 import type { KeyOf } from './key-template.js';
 import { type CallMessage, NOT_UTF8, UnreadableMessage } from './message-codec.js';
 import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
@@ -56,11 +56,6 @@ export function draftsOf(
 /** Whether a descriptor asks without counting anything. */
 export function isPeek({ hits }: Pick<AskedTogether, 'hits'>): boolean {
   return hits === 0;
-}
-
-/** Whether a descriptor is anything but a check. */
-export function isNoCheck({ hits, isRefund }: Draft): boolean {
-  return hits === 0 || isRefund;
 }
 
 /**
@@ -158,8 +153,7 @@ function validRequest(message: CallMessage): RateLimitRequest {
     throw invalidParameter('descriptors', `have at most ${MAX_DESCRIPTORS} descriptors`);
   }
   descriptors.forEach(demandDescriptor);
-  if (hits > BOUNDS.hits.max)
-    throw invalidParameter('hits_addend', `be at most ${BOUNDS.hits.max}`);
+  demandAtMost(BOUNDS.hits, 'hits_addend', hits);
   return request;
 }
 

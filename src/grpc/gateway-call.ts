@@ -15,8 +15,8 @@ import {
   correlationIdOf,
   type RequestContext,
 } from '../service/request-context.js';
-import { AwaitedStream, type StreamConnection } from './awaited-stream.js';
 import { type CallFailure, RequestFrames } from './message-codec.js';
+import { AwaitedStream, type OpenConnection } from './stream-bounds.js';
 
 /** Of grpc-timeout: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 const UNIT_MILLIS: Readonly<Record<string, number>> = {
@@ -24,7 +24,10 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
 };
 /** `setTimeout` takes no more. */
 const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
-const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate) };
+const DECOMPRESS = new Map([
+  ['gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+]);
 const CONTENT = { ':status': 200, 'content-type': 'application/grpc+proto' };
 const ACCEPTED_ENCODINGS = { ...CONTENT, 'grpc-accept-encoding': 'identity,deflate,gzip' };
 /** Without a date, which no client of gRPC reads: it would cost a call a tenth of its HTTP/2. */
@@ -43,6 +46,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
   readonly startedAt = performance.now();
   caller: RequestContext['caller'];
   span: RequestContext['span'];
+  /** The keys that it asks for, as far as they are known. */
   keys: readonly string[] | undefined;
   /** When its client gives up, in milliseconds since 1970; infinite if it does not. */
   readonly #deadline: number = Infinity;
@@ -58,7 +62,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
   constructor(
     stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders & RequestContext['headers'],
-    connection: StreamConnection,
+    connection: OpenConnection,
   ) {
     super(stream, true, connection);
     const timeout = headers['grpc-timeout'];
@@ -197,9 +201,7 @@ export class GatewayCall extends AwaitedStream implements ConnectedRequest {
     onMessage: (bytes: Buffer) => void,
   ): Promise<void> {
     const encoding = String(this.headers['grpc-encoding'] ?? 'identity');
-    const decompress = Object.hasOwn(DECOMPRESS, encoding)
-      ? DECOMPRESS[encoding as keyof typeof DECOMPRESS]
-      : undefined;
+    const decompress = DECOMPRESS.get(encoding);
     if (!decompress) {
       const details = `messages can't be compressed with ${encoding}`;
       this.fail({ code: status.UNIMPLEMENTED, details });

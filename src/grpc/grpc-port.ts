@@ -19,8 +19,8 @@ import type { Service } from '../service/service.js';
 import { CallLog } from './call-log.js';
 import { CallMessage } from './message-codec.js';
 import { GatewayCall } from './gateway-call.js';
-import { Health, WATCH_PATH } from './health.js';
-import { loadHealthProto, loadProto, rateLimitService, reflected } from './proto.js';
+import { Health } from './health.js';
+import { reflected } from './proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
 
@@ -30,12 +30,9 @@ const MAX_MESSAGE_BYTES = 256 * 1024;
  * How often a connection gets a ping, and how long it may take to answer. A vanished gateway is noticed after both: within
  * a minute, as a vanished host over HTTP.
  */
-const PINGS: Pings = { everyMillis: 30_000, answerMillis: 20_000 };
+const PINGS = { everyMillis: 30_000, answerMillis: 20_000 };
 
-export interface Pings {
-  readonly everyMillis: number;
-  readonly answerMillis: number;
-}
+export type Pings = Readonly<typeof PINGS>;
 
 export interface GrpcParts {
   readonly service: Service;
@@ -45,29 +42,19 @@ export interface GrpcParts {
   readonly logger: Logger;
 }
 
-/** A port that serves Envoy's rate limit service, with health and reflection. */
-export interface GrpcPort extends StoppableServer {
-  /** Makes the health service report the readiness from now on. Before, it reports NOT_SERVING. */
-  startServing(): Promise<void>;
-  /** Makes the health service tell gateways that their calls should go elsewhere. */
-  startDraining(): void;
-}
-
-/** Serves Envoy's rate limit service. @throws SettingsError if the port or the host can't be used */
+/** Serves Envoy's rate limit service, with health and reflection. @throws SettingsError if the port or the host can't be used */
 export async function openGrpcPort(
   parts: GrpcParts,
   keyPair: WatchedFiles<KeyPair> | undefined,
   port: number,
   timeouts: Timeouts = TIMEOUTS,
   clock: Clock = systemClock,
-  pings = PINGS,
-): Promise<GrpcPort> {
+  pings: Pings = PINGS,
+) {
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
-  const proto = loadProto();
-  const callPath = rateLimitService(proto).ShouldRateLimit.path;
   const log = new CallLog(logger, settings);
-  const answer = shouldRateLimit({ service, settings, log });
+  const answer = shouldRateLimit(service, settings, log);
   const server = new Server({
     // Channelz would count every call, and nothing can read the counts.
     'grpc.enable_channelz': 0,
@@ -76,9 +63,8 @@ export async function openGrpcPort(
     'grpc.keepalive_time_ms': pings.everyMillis,
     'grpc.keepalive_timeout_ms': pings.answerMillis,
   });
-  const described = reflected({ ...proto, ...loadHealthProto() });
-  new ReflectionService(described).addToServer(server);
-  const health = new Health(readiness, systemClock);
+  new ReflectionService(reflected()).addToServer(server);
+  const health = new Health(readiness);
   health.addTo(server);
 
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -86,7 +72,6 @@ export async function openGrpcPort(
     logger.warn({ dropped }, 'streams dropped'),
   );
   const streams = new StreamBounds({
-    callPath,
     serveCall: (stream, headers, connection) => {
       const call = new GatewayCall(stream, headers, connection);
       if (!call.isGrpc()) return;
@@ -100,7 +85,6 @@ export async function openGrpcPort(
       }
       call.read(MAX_MESSAGE_BYTES, (bytes) => answer(call, new CallMessage(bytes)));
     },
-    watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,
     timeouts,
     clock,
@@ -119,15 +103,17 @@ export async function openGrpcPort(
   );
   return {
     port: listener.port,
+    /** Makes the health service report the readiness from now on. Before, it reports NOT_SERVING. */
     startServing: () => health.begin(),
-    startDraining: () => health.end(),
-    stopAccepting: async () => {
+    /** Makes the health service tell gateways that their calls should go elsewhere. */
+    startDraining: (): void => health.end(),
+    stopAccepting: async (): Promise<void> => {
       await Promise.all([
         listener.stopAccepting(),
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
       ]);
     },
-    cutConnections: () => {
+    cutConnections: (): void => {
       server.forceShutdown();
       listener.cutConnections();
       bounds.close();

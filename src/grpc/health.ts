@@ -1,7 +1,7 @@
 import type { handleServerStreamingCall, Server } from '@grpc/grpc-js';
 import { HealthImplementation, type ServingStatus } from 'grpc-health-check';
 
-import type { Clock } from '../common/clock.js';
+import { systemClock } from '../common/clock.js';
 import { isReadySoon, type Readiness } from '../readiness/readiness.js';
 import { RATE_LIMIT_SERVICE } from './proto.js';
 
@@ -25,10 +25,7 @@ export class Health {
   #isOver = false;
   #cancelTimer: (() => void) | undefined;
 
-  constructor(
-    private readonly readiness: Readiness,
-    private readonly clock: Clock,
-  ) {
+  constructor(private readonly readiness: Readiness) {
     this.#set('NOT_SERVING');
   }
 
@@ -44,10 +41,10 @@ export class Health {
 
   /** Resolves when the readiness is reported for the first time. It is kept up to date from then on. */
   async begin(): Promise<void> {
-    const isReady = await isReadySoon(this.readiness, this.clock);
+    const isReady = await isReadySoon(this.readiness, systemClock);
     if (this.#isOver) return;
     this.#set(isReady ? 'SERVING' : 'NOT_SERVING');
-    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => void this.begin());
+    this.#cancelTimer = systemClock.after(INTERVAL_MILLIS, () => void this.begin());
   }
 
   /** Reports from now on that requests should go elsewhere. */

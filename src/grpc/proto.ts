@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url';
 
-import type { ServiceDefinition, UntypedHandleCall } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProto } from 'grpc-health-check';
 import descriptor from 'protobufjs/ext/descriptor/index.js';
@@ -9,6 +8,8 @@ import descriptor from 'protobufjs/ext/descriptor/index.js';
 const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
 
 export const RATE_LIMIT_SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
+/** The path of its only method, the calls. Only they need a token. */
+export const CALL_PATH = `/${RATE_LIMIT_SERVICE}/ShouldRateLimit`;
 
 /** Everything that `proto/` describes; messages in JavaScript are as in `messages.ts`. */
 export function loadProto(): PackageDefinition {
@@ -19,16 +20,6 @@ export function loadProto(): PackageDefinition {
     enums: String,
     defaults: true,
   });
-}
-
-export function loadHealthProto(): PackageDefinition {
-  return loadSync(healthProto);
-}
-
-export function rateLimitService(
-  proto: PackageDefinition,
-): ServiceDefinition<{ ShouldRateLimit: UntypedHandleCall }> {
-  return proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<typeof rateLimitService>;
 }
 
 type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
@@ -42,7 +33,8 @@ type Symbols = ReadonlyMap<string, string>;
  * names relative to their packages, leaves dependencies out and makes one file of each package, so that some clients,
  * such as Python's, can't resolve the files.
  */
-export function reflected(proto: PackageDefinition): PackageDefinition {
+export function reflected(): PackageDefinition {
+  const proto = { ...loadProto(), ...loadSync(healthProto) };
   const files = new Map<string, File>();
   for (const { fileDescriptorProtos } of Object.values(proto)) {
     if (!Array.isArray(fileDescriptorProtos)) continue;

@@ -1,4 +1,3 @@
-import type { Settings } from '../config/settings.js';
 import {
   OUTAGE_POLICY_HEADER,
   rateLimitHeadersIn,
@@ -8,7 +7,7 @@ import {
 import { isVerdict, type Peek, type Verdict } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
 import { millisToRetry, shownLimit } from '../service/denying-limit.js';
-import { type DecidedOrPeeked, passes } from '../service/deciding/decide-many.js';
+import { type DecidedOrPeeked, passes } from './decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
@@ -18,20 +17,16 @@ type Told = DecidedOrPeeked & { readonly decision: Verdict | Peek };
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
-/** Returns a function that makes a reply from decisions, which are in the order of the descriptors. */
-export function repliesBy({
-  RATE_LIMIT_HEADERS,
-}: Pick<Settings, 'RATE_LIMIT_HEADERS'>): (
+/** Makes a reply from decisions, which are in the order of the descriptors. @param showsLimit whether it has the headers of limits */
+export function replyTo(
   decided: readonly (DecidedOrPeeked | undefined)[],
-) => RateLimitResponse {
-  const showsLimit = RATE_LIMIT_HEADERS !== 'off';
-  return (decided) => {
-    const isApproved = decided.every((one) => one && passes(one));
-    return {
-      overall_code: isApproved ? 'OK' : 'OVER_LIMIT',
-      statuses: decided.map(statusOf),
-      response_headers_to_add: headersOf(decided.filter(isTold), showsLimit),
-    };
+  showsLimit: boolean,
+): RateLimitResponse {
+  const isApproved = decided.every((one) => one && passes(one));
+  return {
+    overall_code: isApproved ? 'OK' : 'OVER_LIMIT',
+    statuses: decided.map(statusOf),
+    response_headers_to_add: headersOf(decided.filter(isTold), showsLimit),
   };
 }
 

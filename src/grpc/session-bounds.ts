@@ -4,15 +4,10 @@ import type { Clock } from '../common/clock.js';
 import { RecentValues } from '../common/collections.js';
 import { inTicks } from '../common/ticks.js';
 
-interface Rate {
-  readonly burst: number;
-  readonly perMilli: number;
-}
-
 /** Of the resets of one address: more than a gateway sends at once when all of its calls time out. */
-const OF_ADDRESS: Rate = { burst: 5000, perMilli: 0.5 };
+const OF_ADDRESS = { burst: 5000, perMilli: 0.5 };
 /** As nghttp2 has them, which ends a connection beyond them: `nghttp2_option_set_stream_reset_rate_limit`. */
-const OF_CONNECTION: Rate = { burst: 1000, perMilli: 0.033 };
+const OF_CONNECTION = { burst: 1000, perMilli: 0.033 };
 /** The resets of a connection that are let pass while its address is beyond its bound. */
 const LET_PASS = 10;
 /** How long an address that was beyond its bound gets a new connection only now and then. */
@@ -26,7 +21,7 @@ class Allowance {
   #left: number;
 
   constructor(
-    private readonly rate: Rate,
+    private readonly rate: Readonly<typeof OF_ADDRESS>,
     private at: number,
   ) {
     this.#left = rate.burst;

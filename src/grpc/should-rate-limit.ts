@@ -1,28 +1,23 @@
 import type { Settings } from '../config/settings.js';
 import type { Peek } from '../limiter/limiter.js';
 import { BodyBudget } from '../service/callers/body-budget.js';
-import type { Decided } from '../service/deciding/decide-check.js';
-import {
-  type AskedTogether,
-  type DecidedOrPeeked,
-  decideTogether,
-  releaseUnused,
-} from '../service/deciding/decide-many.js';
+import type { Decided, Peeked } from '../service/deciding/decide-check.js';
 import type { AskedCheck } from '../service/deciding/lists-of-checks.js';
 import { logShadowDenial } from '../service/request-context.js';
 import type { Service } from '../service/service.js';
 import type { CallLog } from './call-log.js';
-import { checkOf, type Draft, draftsOf, isNoCheck, isPeek } from './descriptor-checks.js';
+import {
+  type AskedTogether,
+  CheckShares,
+  type DecidedOrPeeked,
+  decideTogether,
+  releaseUnused,
+} from './decide-together.js';
+import { checkOf, type Draft, draftsOf, isPeek } from './descriptor-checks.js';
 import type { GatewayCall } from './gateway-call.js';
 import { keyTemplate } from './key-template.js';
 import { type CallMessage, encodeReply } from './message-codec.js';
-import { repliesBy } from './reply.js';
-
-export interface ShouldRateLimitParts {
-  readonly service: Service;
-  readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
-  readonly log: CallLog;
-}
+import { replyTo } from './reply.js';
 
 /** The memory of a call besides its message. */
 const BYTES_OF_CALL = 16 * 1024;
@@ -31,14 +26,15 @@ const BYTES_OF_CHECK = 4096;
 
 /** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
-  parts: ShouldRateLimitParts,
+  service: Service,
+  settings: Settings,
+  log: CallLog,
 ): (call: GatewayCall, message: CallMessage) => void {
-  const { service, log, settings } = parts;
   const { access, policyOf, slices, limiter } = service;
   const budget = new BodyBudget();
   const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
-  const replyTo = repliesBy(settings);
+  const showsLimit = settings.RATE_LIMIT_HEADERS !== 'off';
 
   const logDenialInShadow = ({ key }: AskedCheck, decided: Decided, call: GatewayCall): void => {
     const { decision, policy, limit } = decided;
@@ -78,10 +74,7 @@ export function shouldRateLimit(
         onDecided([decided]);
         return;
       }
-      const released = releaseUnused(check, decision.requestId, {
-        limiter,
-        log: () => log.of(call),
-      });
+      const released = releaseUnused(check, decision.requestId, limiter, log.of(call));
       released.then(() => onDecided([decided]), onFailed);
     };
     service.decide(check, call, whenDecided, onFailed);
@@ -115,20 +108,25 @@ export function shouldRateLimit(
     }
   };
 
-  /** What a check of one hit would get. */
-  const peekAt = async ({ key, lane, group }: AskedCheck) => {
-    const { peek, ...rest } = await service.peek({ key, lane, group });
-    return { decision: peek, ...rest, check: { key, lane, group, canWait: false } };
+  /** Gives hits back, which is never denied. */
+  const refund = async ({ key, lane, group }: AskedCheck, hits: number): Promise<Peeked> => {
+    await service.refund({ key, lane, group, hits });
+    const peeked = await service.peek({ key, lane, group });
+    const { quota, outagePolicy } = peeked.decision;
+    const decision: Peek = { outcome: 'approved', quota, ...(outagePolicy && { outagePolicy }) };
+    return { ...peeked, decision, limit: undefined };
   };
 
-  /** Gives hits back, which is never denied. */
-  const refundOf = async (asked: AskedTogether, hits: number): Promise<DecidedOrPeeked> => {
-    const { key, lane, group } = asked;
-    await service.refund({ key, lane, group, hits });
-    const { decision: peek, policy, check } = await peekAt(asked);
-    const { quota, outagePolicy } = peek;
-    const decision: Peek = { outcome: 'approved', quota, ...(outagePolicy && { outagePolicy }) };
-    return { decision, policy, check };
+  const decide = async (check: AskedTogether, call: GatewayCall): Promise<DecidedOrPeeked> => {
+    if (check.refund !== undefined) return refund(check, check.refund);
+    const { key, lane, group } = check;
+    // What a check of one hit would get.
+    if (isPeek(check)) return service.peek({ key, lane, group });
+    const decided = await new Promise<Decided>((resolve, reject) =>
+      service.decide(check, call, resolve, reject),
+    );
+    logDenialInShadow(check, decided, call);
+    return decided;
   };
 
   const decideAll = async (
@@ -138,27 +136,8 @@ export function shouldRateLimit(
   ): Promise<(DecidedOrPeeked | undefined)[]> => {
     const checks = await checksIn(message, call, read);
     if (call.isCancelled) return [];
-    const isAlone = checks.length === 1;
-    return decideTogether(checks, {
-      limiter,
-      log: () => log.of(call),
-      decide: async (check) => {
-        if (check.refund !== undefined) return refundOf(check, check.refund);
-        if (isPeek(check)) return peekAt(check);
-        const decided = await new Promise<Decided>((resolve, reject) =>
-          service.decide(check, call, resolve, reject),
-        );
-        logDenialInShadow(check, decided, call);
-        return decided;
-      },
-      // A waiter has its own place, and would keep its share for too long.
-      inShare: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
-      withdrawWaiting: () => call.withdrawWaiting(),
-      onSuppressedError: (error) => log.suppressed(error, call),
-      get isCancelled() {
-        return call.isCancelled;
-      },
-    });
+    const decideOne = (check: AskedTogether) => decide(check, call);
+    return decideTogether(checks, { call, log, limiter, shares, decide: decideOne });
   };
 
   return (call, message) => {
@@ -172,7 +151,7 @@ export function shouldRateLimit(
           );
           return;
         }
-        const reply = replyTo(decided);
+        const reply = replyTo(decided, showsLimit);
         const code = reply.overall_code;
         log.replied(code === 'OK', call, { code });
         call.reply(encodeReply(reply));
@@ -184,7 +163,7 @@ export function shouldRateLimit(
     try {
       read = message.length < BYTES_OF_CHECK ? readDrafts(message, call) : undefined;
       const [first, ...others] = read ?? [];
-      if (first && others.length === 0 && !isNoCheck(first)) {
+      if (first && others.length === 0 && !isPeek(first) && !first.isRefund) {
         decideAlone(checkIn(first, call), call, onDecided, onFailed);
         return;
       }
@@ -194,59 +173,4 @@ export function shouldRateLimit(
     }
     decideAll(message, call, read).then(onDecided, onFailed);
   };
-}
-
-/** The most checks that the store is asked for at a time, by one caller and in all. */
-const MAX_OF_CALLER = 1000;
-const MAX_IN_ALL = 4000;
-
-interface Share {
-  underWay: number;
-  /** What begins each check that waits. */
-  readonly waiting: (() => void)[];
-}
-
-/**
- * Shares the store among callers whose calls have several descriptors. Checks beyond a share wait; callers
- * are served one after the other.
- */
-class CheckShares {
-  #underWay = 0;
-  readonly #shares = new Map<string, Share>();
-  /** The shares of callers that wait, in the order in which they are served. */
-  readonly #queue = new Set<Share>();
-
-  /** Runs `ask`, which decides a check, as soon as the caller's share allows. */
-  async run<T>(caller: string, ask: () => Promise<T>): Promise<T> {
-    const share = this.#shares.get(caller) ?? { underWay: 0, waiting: [] };
-    this.#shares.set(caller, share);
-    await new Promise<void>((go) => {
-      share.waiting.push(go);
-      this.#queue.add(share);
-      this.#letGo();
-    });
-    try {
-      return await ask();
-    } finally {
-      this.#underWay -= 1;
-      share.underWay -= 1;
-      this.#letGo();
-      if (share.underWay === 0 && share.waiting.length === 0) this.#shares.delete(caller);
-    }
-  }
-
-  #letGo(): void {
-    for (const share of this.#queue) {
-      if (this.#underWay >= MAX_IN_ALL) return;
-      if (share.underWay >= MAX_OF_CALLER) continue;
-      const go = share.waiting.shift();
-      this.#queue.delete(share);
-      if (!go) continue;
-      // The caller's next check comes after those of all others.
-      if (share.waiting.length > 0) this.#queue.add(share);
-      share.underWay += 1;
-      this.#underWay += 1;
-      go();
-    }
-  }
 }

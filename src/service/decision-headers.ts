@@ -14,16 +14,8 @@ export function retryAfterSeconds(millis: number): number {
   return Math.max(1, Math.ceil(millis / 1000));
 }
 
-/**
- * Adds the headers that tell a client how much of its limits is left.
- * @param denying the limit that has denied the check, if its key has several
- */
-export type AddRateLimitHeaders = (
-  headers: (string | number)[],
-  quota: Quota,
-  policy: KeyPolicy,
-  denying?: NamedLimit,
-) => void;
+/** Adds the headers that tell a client how much of its limits is left. */
+type AddRateLimitHeaders = typeof legacy;
 
 /** The headers in the form that the settings name. */
 export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRateLimitHeaders {
@@ -75,7 +67,10 @@ function draftQuota({ limits }: Quota, policy: KeyPolicy): string {
     .join(', ');
 }
 
-/** The headers that were common before the draft, with the seconds until there may be room. They show one limit. */
+/**
+ * The headers that were common before the draft, with the seconds until there may be room. They show one limit.
+ * @param denying the limit that has denied the check, if its key has several
+ */
 function legacy(
   headers: (string | number)[],
   quota: Quota,

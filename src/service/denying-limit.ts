@@ -24,7 +24,7 @@ export function denyingLimit(
   const { quota, reason } = decision;
   if (quota.limits.length === 1) return undefined;
   const limit = (reason === 'too_many_hits' ? limitBelow : exceededLimit)(quota, hits);
-  return limit && named(limit, policy);
+  return limit && { ...limit, name: limit.name ?? policyName(policy) };
 }
 
 /**
@@ -50,10 +50,6 @@ export function millisToRetry(
 export function shownLimit({ limits }: Quota, denying: NamedLimit | undefined): LimitQuota {
   if (denying || limits.length === 1) return denying ?? limits[0];
   return limits.reduce((one, other) => (other.remaining < one.remaining ? other : one));
-}
-
-function named(limit: LimitQuota, policy: KeyPolicy): NamedLimit {
-  return { ...limit, name: limit.name ?? policyName(policy) };
 }
 
 /**

@@ -2,8 +2,6 @@
 interface ErrorRow {
   /** Over HTTP, and in the log of all ways in. See `errorKindOf`. */
   readonly status: number;
-  /** The status of gRPC, by its name, if it is not the one of `BY_HTTP_STATUS` in src/grpc/call-log.ts. */
-  readonly grpc?: 'ABORTED';
   /** Another header of HTTP's answer. With `Connection` the answer is the last on its connection. */
   readonly header?: 'WWW-Authenticate' | 'Allow' | 'Connection';
   /** The form of HTTP's body, if that is not an object with `error`, and `key` if the request has one. */
@@ -184,13 +182,11 @@ export const ERRORS = {
   },
   PLACE_TAKEN_OVER: {
     status: 409,
-    grpc: 'ABORTED',
     message: 'a later check with this requestId has taken over',
     when: 'a later check with the same `requestId` has taken over the place of this one, or has ended its wait',
   },
   PLACE_WITHDRAWN: {
     status: 409,
-    grpc: 'ABORTED',
     message: 'a DELETE has withdrawn this request',
     when: 'a `DELETE` has withdrawn a check by its `requestId` while it waited',
   },
@@ -318,12 +314,6 @@ export type ErrorValues<Code extends ErrorCode> = Readonly<
   Record<Placeholder<(typeof ERRORS)[Code]['message']>, string | number>
 >;
 
-/** The message of an error with its placeholders filled. */
-export function messageOf<Code extends ErrorCode>(code: Code, values: ErrorValues<Code>): string {
-  const byName: Readonly<Record<string, string | number>> = values;
-  return ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(byName[name]));
-}
-
 /** The row of an error, with the fields that only some rows have. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return ERRORS[code];
@@ -336,24 +326,24 @@ export function errorKindOf(code: ErrorCode): 'deny' | 'reject' | 'fail' {
   return status < 500 ? 'reject' : 'fail';
 }
 
-/** A request that is answered with an error of the table. */
+/** A request that is answered with an error of the table. Its message has the placeholders filled. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
 
   constructor(
     readonly code: ErrorCode,
-    message: string,
     readonly values: Readonly<Record<string, string | number>>,
   ) {
-    super(message);
+    super(ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
   }
 }
 
+/** Makes an error with exactly the values that its message has placeholders for. */
 export function serviceError<Code extends ErrorCode>(
   code: Code,
   values: ErrorValues<Code>,
 ): ServiceError {
-  return new ServiceError(code, messageOf(code, values), values);
+  return new ServiceError(code, values);
 }
 
 export function invalidParameter(parameter: string, must: string): ServiceError {

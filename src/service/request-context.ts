@@ -6,7 +6,6 @@ import type { Settings } from '../config/settings.js';
 import type { CallerPresence } from '../limiter/request.js';
 import { callersIds, type TraceIds } from '../tracing/trace-context.js';
 import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
-import type { SliceTaker } from './deciding/slices.js';
 
 export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
 
@@ -46,7 +45,7 @@ export interface RequestContext {
 }
 
 /** A request whose client may disconnect while a check of it waits. */
-export interface ConnectedRequest extends RequestContext, SliceTaker {
+export interface ConnectedRequest extends RequestContext {
   /** The name of its caller; without tokens its address over HTTP, and its connection over gRPC. */
   readonly owner: string;
   /** Runs `work` with a presence that ends when the client disconnects. */

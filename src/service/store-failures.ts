@@ -2,80 +2,54 @@ import {
   ListingForbiddenError,
   type RequestIdConflict,
   RequestIdConflictError,
-  StoreFullError,
-  StoreUnavailableError,
   UnavailableError,
   type UnavailableReason,
 } from '../limiter/errors.js';
 import { OTHER_TERM, type OtherTerm } from '../limiter/request.js';
-import type { FailureReason } from '../metrics/metrics.js';
 import { type ErrorCode, ServiceError, serviceError } from './errors.js';
-
-/** One way in which a limiter, or the store below it, fails a request. */
-interface StoreFailure {
-  /** The case, for docs/reliability.md. */
-  readonly when: string;
-  /** The class of the error that a limiter throws. */
-  readonly thrown: abstract new (...args: never) => Error;
-  readonly code: ErrorCode;
-  /** The `reason` of `ratelimit_failed_checks_total`, if checks can fail so. */
-  readonly metric: FailureReason | undefined;
-}
 
 /**
  * Everything that can go wrong in a limiter or in its store, and the answer to it. Each way in maps the code to its own
- * status. The list in docs/reliability.md says the same; a test compares the two.
+ * status. The list in docs/reliability.md says the same; a test compares the two. The reasons of an `UnavailableError` are
+ * also the `reason` of `ratelimit_failed_checks_total`.
  */
 export const STORE_FAILURES = {
   store_unavailable: {
     when: 'Redis is down, can not be reached, takes no commands now (`LOADING`, `READONLY`, `NOREPLICAS`, `NOPERM` and the like), or does not answer within `STORE_TIMEOUT_MILLIS`',
-    thrown: StoreUnavailableError,
     code: 'STORE_UNAVAILABLE',
-    metric: 'store_unavailable',
   },
   store_full: {
     when: 'Redis has no memory for a new key (`OOM`), or the embedded limiter has `MAX_KEYS` keys or no memory',
-    thrown: StoreFullError,
     code: 'STORE_FULL',
-    metric: 'store_full',
   },
   key_full: {
     when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held',
-    thrown: UnavailableError,
     code: 'KEY_FULL',
-    metric: 'key_full',
   },
   too_many_waiters: {
     when: '`MAX_WAITERS` requests wait on the replica',
-    thrown: UnavailableError,
     code: 'TOO_MANY_WAITERS',
-    metric: 'too_many_waiters',
   },
   shutting_down: {
     when: 'the replica stops',
-    thrown: UnavailableError,
     code: 'SHUTTING_DOWN',
-    metric: 'shutting_down',
   },
   handed_over: {
     when: 'the replica stops, and the check has `keepMillis`',
-    thrown: UnavailableError,
     code: 'HANDED_OVER',
-    metric: 'handed_over',
   },
   listing_forbidden: {
     when: 'the Redis user lacks `+scan`, and all keys are asked for',
-    thrown: ListingForbiddenError,
     code: 'LISTING_FORBIDDEN',
-    metric: undefined,
   },
   fault: {
     when: 'Redis or Sluice answers in a way that it should not (`WRONGTYPE`, an error in a script)',
-    thrown: Error,
     code: 'INTERNAL_ERROR',
-    metric: undefined,
   },
-} as const satisfies Record<UnavailableReason | 'listing_forbidden' | 'fault', StoreFailure>;
+} as const satisfies Record<
+  UnavailableReason | 'listing_forbidden' | 'fault',
+  { readonly when: string; readonly code: ErrorCode }
+>;
 
 /**
  * The error that a caller gets for anything that was thrown. An error that the service did not foresee is a fault of

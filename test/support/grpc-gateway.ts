@@ -3,13 +3,14 @@ import {
   Client,
   type ClientOptions,
   credentials,
+  type ServiceDefinition,
   Metadata,
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
 
 import type { RateLimitResponse, Unit } from '../../src/grpc/messages.js';
-import { loadProto, rateLimitService } from '../../src/grpc/proto.js';
+import { loadProto, RATE_LIMIT_SERVICE } from '../../src/grpc/proto.js';
 
 /** A descriptor in Envoy's form: fields that are left out are not sent. */
 export interface AskedDescriptor {
@@ -37,7 +38,8 @@ export interface PendingCall {
   cancel(): void;
 }
 
-export const METHOD = rateLimitService(loadProto()).ShouldRateLimit;
+const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as ServiceDefinition;
+export const METHOD = service.ShouldRateLimit!;
 
 /** A client that asks like Envoy, on one connection. */
 export class Gateway {

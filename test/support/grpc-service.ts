@@ -51,7 +51,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const rules = new RuleSet(keys, defaultPolicy(settings));
     const metrics = createMetrics(() => limiter.waiting(), withoutRules(settings));
     const recentDenials = new RecentDenials();
-    const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+    const watchedKeys = new WatchedKeys(limiter, systemClock);
     const service = createService({
       limiter,
       store: limiter,

@@ -10,7 +10,8 @@ import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/service/callers/access.js';
 import { Slices } from '../../src/service/deciding/slices.js';
-import { createHttpApp, type HttpApp, type HttpParts } from '../../src/http/routes/routes.js';
+import type { HttpParts } from '../../src/http/routes/http-parts.js';
+import { createHttpApp, type HttpApp } from '../../src/http/routes/routes.js';
 import { requestListener } from '../../src/http/server/server.js';
 import { createService, type ServiceParts } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
@@ -33,7 +34,7 @@ export function httpAppOver(
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting(), rules);
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys({ limiter, clock: systemClock });
+  const watchedKeys = new WatchedKeys(limiter, systemClock);
   const service = createService({
     limiter,
     store: limiter,
@@ -58,7 +59,7 @@ export function httpAppOver(
       logger: pino({ level: 'silent' }),
       ...parts,
     },
-    { limiting: true, debugging: true, metrics: true, documents: true },
+    { limiting: true, debugging: true, telling: true },
   );
   settingsOf.set(app, settings);
   return app;

@@ -32,8 +32,25 @@ export class HttpRequest implements ConnectedRequest {
     return this.caller?.name ?? this.#socket.remoteAddress ?? '';
   }
 
-  whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
-    return untilDisconnect(this.#socket, work);
+  /**
+   * Runs `work` with a presence that ends when the connection closes. The connection is watched and not the response,
+   * since the response to a pipelined request has no connection before earlier ones are sent.
+   */
+  async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
+    const socket = this.#socket;
+    const client = new CallerPresence();
+    if (hasDisconnected(socket)) client.disconnect();
+    let clients = clientsOf.get(socket);
+    if (!clients) {
+      clients = new WaitingClients(socket);
+      clientsOf.set(socket, clients);
+    }
+    clients.add(client);
+    try {
+      return await work(client);
+    } finally {
+      clients.delete(client);
+    }
   }
 }
 
@@ -59,29 +76,6 @@ const UNREAD_MILLIS = 100;
 
 /** The clients of the requests that wait on each connection; one listener for all of them. */
 const clientsOf = new WeakMap<Socket, WaitingClients>();
-
-/**
- * Runs `work` with a presence that ends when the connection closes. The connection is watched and not the response,
- * since the response to a pipelined request has no connection before earlier ones are sent.
- */
-export async function untilDisconnect<T>(
-  socket: Socket,
-  work: (client: CallerPresence) => Promise<T>,
-): Promise<T> {
-  const client = new CallerPresence();
-  if (hasDisconnected(socket)) client.disconnect();
-  let clients = clientsOf.get(socket);
-  if (!clients) {
-    clients = new WaitingClients(socket);
-    clientsOf.set(socket, clients);
-  }
-  clients.add(client);
-  try {
-    return await work(client);
-  } finally {
-    clients.delete(client);
-  }
-}
 
 /**
  * The clients of one connection. A connection that is not read while a request waits on it is cut: the service would

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
@@ -168,12 +167,6 @@ const JSON_TYPE = /^application\/json *(?:;|$)/i;
 /** The memory that an element takes besides its text, until its bulk request ends. */
 export const BYTES_OF_ELEMENT = 128;
 
-/** What bulk requests share. */
-export interface ArrayParts {
-  readonly budget: BodyBudget;
-  readonly slices: Pick<Slices, 'next'>;
-}
-
 /**
  * Reads the JSON array in the body of a request that was taken in during the same tick, in slices,
  * and passes it to `work`, unless the client disconnects before the end of the body.
@@ -182,11 +175,14 @@ export interface ArrayParts {
 export async function withJsonArray(
   request: Request,
   response: Response,
-  { budget, slices }: ArrayParts,
+  { budget, slices }: { readonly budget: BodyBudget; readonly slices: Pick<Slices, 'next'> },
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers } = request;
-  rejectOtherTypes(headers);
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
+  // A small compressed body may expand to a large one.
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
   // The length of a chunked body is known only at its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
@@ -208,13 +204,6 @@ export async function withJsonArray(
   } finally {
     memory.giveBack();
   }
-}
-
-function rejectOtherTypes(headers: IncomingHttpHeaders): void {
-  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
-  if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
-  // A small compressed body may expand to a large one.
-  if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
 }
 
 /**

@@ -7,9 +7,8 @@ import { requestId } from '../../common/schemas.js';
 import { nearestName } from '../../common/texts.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { Amendment, RemainingReport } from '../../limiter/limiter.js';
+import type { Amendment, Asked, RemainingReport } from '../../limiter/limiter.js';
 import { isHeld, LABELS, type RequestTerms } from '../../limiter/request.js';
-import type { AskedPause } from '../../service/deciding/change-key.js';
 import type { AskedCheck, AskedPeek } from '../../service/deciding/lists-of-checks.js';
 import { invalidParameter, serviceError } from '../../service/errors.js';
 import { parseKey } from '../../service/deciding/parameter-rights.js';
@@ -57,10 +56,6 @@ export const reportSchema = z.object({
   resetMillis: wholeNumber(BOUNDS.resetMillis).optional(),
   limit: z.string().optional(),
 });
-
-/** What a request changes about a key: its pause, or what remains of one of its limits. */
-export type KeyChange =
-  AskedPause | { readonly pauseMillis?: undefined; readonly report: RemainingReport };
 
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
@@ -133,19 +128,17 @@ export function parseAmendment(query: Query): Amendment {
   return parse(amendmentSchema, query);
 }
 
-/** A pause of the dashboard. @throws ServiceError INVALID_PARAMETER */
-export function parsePause({ pauseMillis }: Query): AskedPause {
-  return parse(pauseSchema, { pauseMillis });
-}
-
 /**
  * A pause, or a report of what remains of a limit.
  * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
-export function parseKeyChange(query: Query): KeyChange {
+export function parseKeyChange(
+  query: Query,
+): { readonly pause: Omit<Asked<'pause'>, 'key'> } | { readonly report: RemainingReport } {
   rejectUnknown(query, CHANGE_PARAMETERS);
   if (!Object.keys(query).some((name) => REPORT_PARAMETERS.includes(name))) {
-    return parse(pauseSchema, query);
+    const { pauseMillis: millis, canShorten } = parse(pauseSchema, query);
+    return { pause: { millis, canShorten } };
   }
   const parameter = PAUSE_PARAMETERS.find((name) => query[name] !== undefined);
   if (parameter === undefined) return { report: parse(reportSchema, query) };

@@ -77,8 +77,10 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       headers: [...decided, 'X-Sluice-Shadow'],
       content: { 'application/json': { schema: z.union([approval, peeked]) } },
     },
-    errors: OF_CHECK,
-    errorsWithTokens: ['TOO_MANY_WAITERS_OF_CALLER'],
+    errors:
+      settings.AUTH_TOKENS_FILE === undefined
+        ? OF_CHECK
+        : [...OF_CHECK, 'TOO_MANY_WAITERS_OF_CALLER'],
     more: {
       202: {
         description:

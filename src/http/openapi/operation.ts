@@ -8,8 +8,8 @@ import type {
 
 import { errorBody, problemBody } from '../../api/answers.js';
 import type { Settings } from '../../config/settings.js';
+import type { EntryScope } from '../../service/callers/access.js';
 import { type ErrorCode, errorRow, ERRORS } from '../../service/errors.js';
-import type { Scope } from '../../service/request-context.js';
 import { PROBLEM_TYPE } from '../replies/error-body.js';
 import { FOR_BROWSERS, type HeaderName, headersOf } from './answer-headers.js';
 import { ofRequest } from './parameters.js';
@@ -109,8 +109,8 @@ export interface Described {
   readonly tags: readonly [string];
   readonly summary: string;
   readonly description?: string;
-  /** The scope that its callers' tokens need, if there are tokens. */
-  readonly scope?: Scope;
+  /** What its callers enter with, if there are tokens. */
+  readonly scope?: EntryScope;
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject['requestParams']>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
   readonly answer: {
@@ -122,10 +122,6 @@ export interface Described {
   };
   /** The errors of this operation, besides those of any request. */
   readonly errors?: readonly ErrorCode[];
-  /** The errors that it has only with tokens, besides those of any request and of any key. */
-  readonly errorsWithTokens?: readonly ErrorCode[];
-  /** Without tokens, pages of other origins may use it, although it has a scope. */
-  readonly isForAllPages?: boolean;
   readonly more?: ZodOpenApiResponsesObject;
 }
 
@@ -141,8 +137,6 @@ const OF_ANY: readonly ErrorCode[] = [
   'INTERNAL_ERROR',
 ];
 const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
-const OF_KEYS_WITH_TOKENS: readonly ErrorCode[] = ['KEY_NOT_ALLOWED'];
-const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
 /** Returns a function that makes operations from their descriptions, by the settings. */
 export function operationMaker({
@@ -150,17 +144,19 @@ export function operationMaker({
 }: DescribedSettings): (described: Described) => ZodOpenApiOperationObject {
   const hasTokens = AUTH_TOKENS_FILE !== undefined;
   return ({ tags, scope, requestParams = ofRequest, answer, more, ...described }) => {
-    const { errors = [], errorsWithTokens = [], isForAllPages = false, ...rest } = described;
+    const { errors = [], ...rest } = described;
     const { status = 200, ...answered } = answer;
     const isGuarded = hasTokens && scope !== undefined;
-    const ofKey = 'path' in requestParams ? OF_KEYS_WITH_TOKENS : [];
-    const ofTokens = isGuarded ? [...WITH_TOKENS, ...ofKey, ...errorsWithTokens] : [];
-    const ofPages = hasTokens || scope === undefined || isForAllPages ? [] : WITHOUT_TOKENS;
+    const ofKey = 'path' in requestParams ? (['KEY_NOT_ALLOWED'] as const) : [];
+    const ofTokens = isGuarded ? [...WITH_TOKENS, ...ofKey] : [];
+    // Without tokens, pages of other origins may read the metrics.
+    const isForAllPages = hasTokens || scope === undefined || scope === 'metrics';
+    const ofPages = isForAllPages ? [] : (['ORIGIN_NOT_ALLOWED'] as const);
     return {
       ...rest,
       tags: [...tags],
       requestParams,
-      ...(isGuarded && { security: [{ bearer: [scope] }] }),
+      ...(isGuarded && { security: [{ bearer: [scope === 'metrics' ? 'debug' : scope] }] }),
       responses: {
         [`${status}`]: { ...answered, headers: headersOf(answer.headers) },
         ...errorResponses([...errors, ...ofTokens, ...ofPages, ...OF_ANY]),

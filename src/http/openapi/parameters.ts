@@ -31,6 +31,8 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   peek: 'Only says what a check without `canWait` would get: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `keepMillis`, `maxRequests`, `maxRequestsInQueue`, `windowMillis` and `holder`.',
 };
 
+const optionalText = z.string().optional();
+
 const key = z
   .string()
   .min(min)
@@ -61,25 +63,18 @@ const uuid = z.guid().meta({
 });
 
 const requestHeaders = z.object({
-  'X-Correlation-ID': z
-    .string()
-    .optional()
-    .meta({
-      param: { id: 'CorrelationId' },
-      description:
-        'Logged with the request and echoed in the answer. An invalid value is replaced.',
-    }),
+  'X-Correlation-ID': optionalText.meta({
+    param: { id: 'CorrelationId' },
+    description: 'Logged with the request and echoed in the answer. An invalid value is replaced.',
+  }),
 });
 
 const checkHeaders = requestHeaders.extend({
-  Prefer: z
-    .string()
-    .optional()
-    .meta({
-      description:
-        '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, if that is not given. With `keepMillis`: the check is answered 202 if it is not decided after N seconds, and its request waits on.',
-      examples: ['wait=5'],
-    }),
+  Prefer: optionalText.meta({
+    description:
+      '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, if that is not given. With `keepMillis`: the check is answered 202 if it is not decided after N seconds, and its request waits on.',
+    examples: ['wait=5'],
+  }),
 });
 
 export const ofRequest = { header: requestHeaders };
@@ -91,7 +86,7 @@ export const ofCheck = {
     Object.fromEntries(
       Object.entries(querySchema.shape).map(([name, schema]) => [
         name,
-        schema.meta({ description: CHECK_PARAMETERS[name as keyof typeof CHECK_PARAMETERS] }),
+        schema.describe(CHECK_PARAMETERS[name as keyof typeof CHECK_PARAMETERS]),
       ]),
     ),
   ),
@@ -116,38 +111,33 @@ export const ofKeyChange = {
   ...ofRequest,
   path: z.object({ key }),
   query: z.object({
-    pauseMillis: pauseSchema.shape.pauseMillis.optional().meta({
-      description: 'The length of the pause, from now on; 0 ends it. Required without `remaining`.',
-    }),
-    canShorten: pauseSchema.shape.canShorten.meta({
-      description:
-        'With `pauseMillis`: whether a pause that is on may end sooner by it; `true` by default. Programs that pause by themselves set `false`.',
-    }),
-    remaining: reportSchema.shape.remaining.optional().meta({
-      description: 'How much a vendor says remains of its limit. Required without `pauseMillis`.',
-    }),
-    resetMillis: reportSchema.shape.resetMillis.meta({
-      description:
-        "With `remaining`: until the vendor's limit resets, from now on; by default until the window ends.",
-    }),
-    limit: reportSchema.shape.limit.meta({
-      description:
-        "With `remaining`: the name of a limit of the key that is a fixed window; by default, and with `default`, the key's own limit.",
-    }),
+    pauseMillis: pauseSchema.shape.pauseMillis
+      .optional()
+      .describe('The length of the pause, from now on; 0 ends it. Required without `remaining`.'),
+    canShorten: pauseSchema.shape.canShorten.describe(
+      'With `pauseMillis`: whether a pause that is on may end sooner by it; `true` by default. Programs that pause by themselves set `false`.',
+    ),
+    remaining: reportSchema.shape.remaining
+      .optional()
+      .describe('How much a vendor says remains of its limit. Required without `pauseMillis`.'),
+    resetMillis: reportSchema.shape.resetMillis.describe(
+      "With `remaining`: until the vendor's limit resets, from now on; by default until the window ends.",
+    ),
+    limit: reportSchema.shape.limit.describe(
+      "With `remaining`: the name of a limit of the key that is a fixed window; by default, and with `default`, the key's own limit.",
+    ),
   }),
 };
 
 export const ofAmendment = {
   ...ofRelease,
   query: amendmentSchema.extend({
-    hits: amendmentSchema.shape.hits.meta({
-      description:
-        'The hits of the approval from now on; 0 leaves an approval that takes nothing. As before if it is left out.',
-    }),
-    holdMillis: amendmentSchema.shape.holdMillis.meta({
-      description:
-        'The length of the hold from now on, if the approval is held. As before if it is left out.',
-    }),
+    hits: amendmentSchema.shape.hits.describe(
+      'The hits of the approval from now on; 0 leaves an approval that takes nothing. As before if it is left out.',
+    ),
+    holdMillis: amendmentSchema.shape.holdMillis.describe(
+      'The length of the hold from now on, if the approval is held. As before if it is left out.',
+    ),
   }),
 };
 

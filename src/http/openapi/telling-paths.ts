@@ -83,8 +83,7 @@ export function tellingPaths(settings: DescribedSettings): ZodOpenApiPathsObject
       operationId: 'metrics',
       tags: [HEALTH],
       summary: 'Metrics for Prometheus',
-      scope: 'debug',
-      isForAllPages: true,
+      scope: 'metrics',
       answer: shown('The metrics.', PLAIN_TEXT),
     }),
     '/healthz': read({

@@ -12,7 +12,7 @@ import {
   errorKindOf,
 } from '../../service/errors.js';
 import { serviceErrorFor } from '../../service/store-failures.js';
-import { BROWSER_HEADERS, type Headers, JSON_TYPE, send, sendJson } from './reply.js';
+import { BROWSER_HEADERS, type Headers, JSON_TYPE, PLAIN_TEXT, send, sendJson } from './reply.js';
 import { keyOf, logAnswer } from './request-log.js';
 
 /** RFC 9457. */
@@ -39,17 +39,17 @@ const PROBLEMS = {
  */
 export function sendErrorBody(
   response: Response,
-  status: number,
   body: ErrorBody,
   headers: Headers,
   violatedPolicies?: readonly string[],
 ): void {
+  const { status } = ERRORS[body.code];
   if (!prefersProblem(response.req)) {
     sendJson(response, status, body, headers);
     return;
   }
   const { error: detail, ...others } = body;
-  const problem = { ...typeOf(body.code, status), status, detail, ...others };
+  const problem = { ...typeOf(body.code), status, detail, ...others };
   const text = JSON.stringify({ ...problem, 'violated-policies': violatedPolicies });
   send(response, status, PROBLEM_TYPE, text, headers);
 }
@@ -61,10 +61,8 @@ function prefersProblem(request: Request): boolean {
   return request.accepts([JSON_TYPE, PROBLEM_TYPE]) === PROBLEM_TYPE;
 }
 
-function typeOf(
-  code: ErrorCode,
-  status: number,
-): { readonly type: string; readonly title: string } {
+function typeOf(code: ErrorCode): { readonly type: string; readonly title: string } {
+  const { status } = ERRORS[code];
   const kind = errorKindOf(code);
   if (kind === 'deny' || (kind === 'fail' && status === 503)) return PROBLEMS[kind];
   return { type: 'about:blank', title: STATUS_CODES[status] ?? '' };
@@ -72,7 +70,7 @@ function typeOf(
 
 const REALM = 'Bearer realm="sluice"';
 
-/** Answers every error with a body in JSON. A fault of Sluice never looks like a denial. */
+/** Answers every error, nearly all with a body in JSON. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     // The client must not take part of the body for the whole.
@@ -96,7 +94,8 @@ function sendError(request: Request, response: Response, error: ServiceError): v
   const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
   if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
   response.locals.errorCode = code;
-  sendErrorBody(response, status, { error: message, key, code }, headers);
+  if (body === 'plain text') send(response, status, PLAIN_TEXT, message, headers);
+  else sendErrorBody(response, { error: message, key, code }, headers);
 }
 
 /** Says which token is wanted: RFC 6750, section 3. */

@@ -1,26 +1,13 @@
-import { newUuid } from '../../common/uuid.js';
-
 import type { NextFunction, Response } from 'express';
-import type { Logger } from 'pino';
 
+import { newUuid } from '../../common/uuid.js';
 import type { WaitingBody } from '../../api/answers.js';
 import type { Settings } from '../../config/settings.js';
 import { kindOf } from '../../limiter/kinds/kinds.js';
-import type {
-  CheckRequest,
-  Decision,
-  Operator,
-  Peek,
-  PlaceInQueue,
-} from '../../limiter/limiter.js';
+import { isVerdict } from '../../limiter/limiter.js';
 import { capacityOf } from '../../limiter/limits.js';
-import { type KeyPolicy, policyName } from '../../rules/policy.js';
-import type {
-  DecideCheck,
-  Decided,
-  PeekCheck,
-  Peeked,
-} from '../../service/deciding/decide-check.js';
+import { policyName } from '../../rules/policy.js';
+import type { Decided, Peeked } from '../../service/deciding/decide-check.js';
 import type { AskedCheck } from '../../service/deciding/lists-of-checks.js';
 import {
   OUTAGE_POLICY_HEADER,
@@ -28,38 +15,31 @@ import {
   retryAfterSeconds,
   SHADOW_HEADER,
 } from '../../service/decision-headers.js';
-import { limitBelow, millisToRetry, type NamedLimit } from '../../service/denying-limit.js';
+import { limitBelow, millisToRetry } from '../../service/denying-limit.js';
 import { ERRORS, serviceError } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-context.js';
 import { hasDisconnected } from '../intake/connection-state.js';
 import { parseCheck, parsePeek, preferredWaitSeconds, type Query } from '../intake/parameters.js';
 import { sendErrorBody } from '../replies/error-body.js';
 import { JSON_TYPE, send, sendJson } from '../replies/reply.js';
+import type { HttpParts } from './http-parts.js';
 
-/**
- * Answers one check, or a peek at what it would get.
- * @param next gets the error of a check without a decision
- * @throws ServiceError if the check is invalid
- */
-export type CheckRate = (key: string, query: Query, response: Response, next: NextFunction) => void;
-
-interface CheckRateParts extends AnswerParts {
-  readonly decide: DecideCheck;
-  readonly peek: PeekCheck;
-}
+/** Answers one check, or a peek at what it would get. It throws a ServiceError if the check is invalid. */
+export type CheckRate = ReturnType<typeof checkRate>;
 
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(parts: CheckRateParts): CheckRate {
-  const { decide, peek } = parts;
-  const answer = decisionAnswers(parts);
-  const answerPeek = peekAnswers(parts.settings);
-  return (key, query, response, next) => {
+export function checkRate(parts: HttpParts) {
+  const { decide, peek } = parts.service;
+  const headersOf = decisionHeadersIn(parts.settings);
+  const answer = decisionAnswers(parts, headersOf);
+  /** @param next gets the error of a check without a decision */
+  return (key: string, query: Query, response: Response, next: NextFunction): void => {
     const peeking = parsePeek(key, query);
     if (peeking) {
       peek(peeking)
         .then((peeked) => {
-          rejectTooManyHits(peeking, { decision: peeked.peek, policy: peeked.policy });
-          answerPeek(response, key, peeked);
+          rejectTooManyHits(peeked);
+          answerPeek(response, key, peeked, headersOf(peeked));
         })
         .catch(next);
       return;
@@ -70,7 +50,7 @@ export function checkRate(parts: CheckRateParts): CheckRate {
     const preference = seconds === undefined ? undefined : `wait=${seconds}`;
     const onDecided = (decided: Decided): void => {
       try {
-        rejectTooManyHits(asked, decided);
+        rejectTooManyHits(decided);
         answer(response, asked.key, decided, preference);
       } catch (error) {
         next(error);
@@ -92,89 +72,44 @@ function preferring(check: AskedCheck, millis: number): AskedCheck {
     : { ...check, answerMillis: millis };
 }
 
-const DENIED_STATUS = ERRORS.RATE_LIMIT_EXCEEDED.status;
 /** The status of a check whose request waits on. */
 const WAITING_STATUS = 202;
 
-type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
-type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+type Headers = (string | number)[];
 
-/** Answers a check with its decision. @param preference the preference that was applied, for the answer to name it */
-export type AnswerDecision = (
-  response: Response,
-  key: string,
-  decided: Decided,
-  preference: string | undefined,
-) => void;
-
-interface AnswerParts {
-  readonly limiter: Operator<'giveBack'>;
-  readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
-  readonly logger: Logger;
-}
-
-/** Returns the headers of a decision, or of a peek. @param denying the limit that denies, if the key has several */
-type DecisionHeaders = (
-  decision: Pick<Approval, 'quota' | 'outagePolicy'>,
-  policy: KeyPolicy,
-  denying: NamedLimit | undefined,
-) => (string | number)[];
-
-/** The headers in the form that the settings name. */
-function decisionHeadersIn({
-  RATE_LIMIT_HEADERS,
-}: Pick<Settings, 'RATE_LIMIT_HEADERS'>): DecisionHeaders {
-  const addRateLimitHeaders = rateLimitHeadersIn(RATE_LIMIT_HEADERS);
-  return ({ quota, outagePolicy }, policy, denying) => {
+/** Returns a function that makes the headers of a decision, or of a peek, in the form that the settings name. */
+function decisionHeadersIn(settings: Settings) {
+  const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+  /** @param preference the preference that was applied */
+  return ({ decision, policy, limit }: Decided | Peeked, preference?: string): Headers => {
     // Keeps approvals out of caches, which would give them out twice.
-    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
-    if (quota) addRateLimitHeaders(headers, quota, policy, denying);
-    if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
-    return headers;
-  };
-}
-
-/** Returns functions that answer checks with their decisions, as the settings say. */
-function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
-  const headersOf = decisionHeadersIn(settings);
-
-  const headersFor = (
-    decision: Approval | Denial,
-    { policy, limit }: Decided,
-    preference: string | undefined,
-  ): (string | number)[] => {
-    const headers = headersOf(decision, policy, limit);
+    const headers: Headers = ['Cache-Control', 'no-store'];
+    if (isVerdict(decision)) {
+      const { quota, outagePolicy } = decision;
+      if (quota) addRateLimitHeaders(headers, quota, policy, limit);
+      if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+    }
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };
+}
 
-  const deny = (
-    response: Response,
-    key: string,
-    denial: Denial,
-    { policy, limit, check: { hits, requestId } }: Decided,
-    headers: (string | number)[],
-  ): void => {
-    if (policy.isShadow) {
-      if (settings.LOG_4XX) {
-        const log = logOf(response.locals.context, logger);
-        logShadowDenial(log, key, denial.reason, limit?.name);
-      }
-      headers.push(SHADOW_HEADER, 'denied');
-      // Nothing counts this approval, so that a release of it is a 404.
-      sendApproval(response, requestId ?? newUuid(), headers);
-      return;
-    }
-    const retryMillis = millisToRetry(denial, limit, hits);
-    sendDenial(response, key, { policy, limit, retryMillis, headers });
-  };
-
+/** Returns a function that answers a check with its decision. */
+function decisionAnswers(
+  { service: { limiter }, settings, logger }: HttpParts,
+  headersOf: ReturnType<typeof decisionHeadersIn>,
+) {
   const logDisconnect = (response: Response, key: string, message: string): void => {
     logOf(response.locals.context, logger).info({ key, status: CLIENT_CLOSED_REQUEST }, message);
   };
 
-  return (response, key, decided, preference) => {
-    const { decision, check } = decided;
+  return (
+    response: Response,
+    key: string,
+    decided: Decided,
+    preference: string | undefined,
+  ): void => {
+    const { decision, policy, limit, check } = decided;
     switch (decision.outcome) {
       case 'approved': {
         const { requestId, claim = requestId } = decision;
@@ -187,17 +122,34 @@ function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDeci
           void limiter.ask('giveBack', { key, claim });
           return;
         }
-        sendApproval(response, requestId, headersFor(decision, decided, preference));
+        sendApproval(response, requestId, headersOf(decided, preference));
         return;
       }
-      case 'denied':
-        deny(response, key, decision, decided, headersFor(decision, decided, preference));
+      case 'denied': {
+        const headers = headersOf(decided, preference);
+        if (!policy.isShadow) {
+          const retryMillis = millisToRetry(decision, limit, check.hits);
+          sendDenial(response, key, decided, headers, retryMillis);
+          return;
+        }
+        if (settings.LOG_4XX) {
+          const log = logOf(response.locals.context, logger);
+          logShadowDenial(log, key, decision.reason, limit?.name);
+        }
+        headers.push(SHADOW_HEADER, 'denied');
+        // Nothing counts this approval, so that a release of it is a 404.
+        sendApproval(response, check.requestId ?? newUuid(), headers);
         return;
+      }
       case 'waiting': {
         const { requestId, place } = decision;
-        if (place) sendPlace(response, requestId, place, preference);
-        else
+        if (place) {
+          const waitMillis = Math.ceil(place.waitMillis);
+          const body: WaitingBody = { request_id: requestId, position: place.position, waitMillis };
+          sendJson(response, WAITING_STATUS, body, headersOf(decided, preference));
+        } else {
           logDisconnect(response, key, 'client disconnected while waiting, and its place is kept');
+        }
         return;
       }
       case 'withdrawn':
@@ -207,72 +159,40 @@ function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDeci
 }
 
 /** Answers a peek: as the check would be answered, but with the time until its turn in place of an id. */
-type AnswerPeek = (response: Response, key: string, peeked: Peeked) => void;
-
-/** Returns a function that answers peeks, as the settings say. */
-function peekAnswers(settings: Pick<Settings, 'RATE_LIMIT_HEADERS'>): AnswerPeek {
-  const headersOf = decisionHeadersIn(settings);
-  return (response, key, { peek, policy, limit }) => {
-    const headers = headersOf(peek, policy, limit);
-    const isDenied = peek.outcome === 'denied';
-    if (isDenied && policy.isShadow) headers.push(SHADOW_HEADER, 'denied');
-    if (!isDenied || policy.isShadow) {
-      sendJson(response, 200, { key, waitMillis: 0 }, headers);
-      return;
-    }
-    const { turnMillis } = peek;
+function answerPeek(response: Response, key: string, peeked: Peeked, headers: Headers): void {
+  const { decision, policy } = peeked;
+  if (decision.outcome === 'denied' && !policy.isShadow) {
+    const { turnMillis } = decision;
     const waitMillis = Math.max(1, Math.ceil(turnMillis));
-    sendDenial(response, key, { policy, limit, retryMillis: turnMillis, headers, waitMillis });
-  };
+    sendDenial(response, key, peeked, headers, turnMillis, waitMillis);
+    return;
+  }
+  if (decision.outcome === 'denied') headers.push(SHADOW_HEADER, 'denied');
+  sendJson(response, 200, { key, waitMillis: 0 }, headers);
 }
 
-/** What a denial of a check, or of a peek, says besides the key. */
-interface SentDenial {
-  readonly policy: KeyPolicy;
-  /** The limit that denies, if the key has several. */
-  readonly limit: NamedLimit | undefined;
-  readonly retryMillis: number;
-  readonly headers: (string | number)[];
-  /** Of a peek. */
-  readonly waitMillis?: number;
-}
-
-/** Answers that a check is denied, or would be. */
+/** Answers that a check is denied, or would be. @param waitMillis of a peek */
 function sendDenial(
   response: Response,
   key: string,
-  { policy, limit, retryMillis, headers, waitMillis }: SentDenial,
+  { policy, limit }: Pick<Decided, 'policy' | 'limit'>,
+  headers: Headers,
+  retryMillis: number,
+  waitMillis?: number,
 ): void {
   const code = 'RATE_LIMIT_EXCEEDED';
   response.locals.errorCode = code;
   if (limit) response.locals.limit = limit.name;
   headers.push('Retry-After', retryAfterSeconds(retryMillis));
   const body = { error: ERRORS[code].message, key, code, limit: limit?.name, waitMillis } as const;
-  sendErrorBody(response, DENIED_STATUS, body, headers, [limit?.name ?? policyName(policy)]);
-}
-
-/** Tells a client where its request waits on. */
-function sendPlace(
-  response: Response,
-  requestId: string,
-  { position, waitMillis }: PlaceInQueue,
-  preference: string | undefined,
-): void {
-  const headers = ['Cache-Control', 'no-store'];
-  if (preference !== undefined) headers.push('Preference-Applied', preference);
-  const body: WaitingBody = { request_id: requestId, position, waitMillis: Math.ceil(waitMillis) };
-  sendJson(response, WAITING_STATUS, body, headers);
+  sendErrorBody(response, body, headers, [limit?.name ?? policyName(policy)]);
 }
 
 /**
  * @param requestId a UUID, which needs no escaping: building the text takes a tenth of the time of serializing an
  *   object
  */
-function sendApproval(
-  response: Response,
-  requestId: string,
-  headers: readonly (string | number)[],
-): void {
+function sendApproval(response: Response, requestId: string, headers: Headers): void {
   send(response, 200, JSON_TYPE, `{"request_id":"${requestId}"}`, headers);
 }
 
@@ -280,12 +200,10 @@ function sendApproval(
  * Rejects a check that could never be approved. Envoy's protocol has no such error: there it is a denial.
  * @throws ServiceError TOO_MANY_HITS
  */
-export function rejectTooManyHits(
-  { hits = 1 }: Pick<CheckRequest, 'hits'>,
-  { decision, policy }: { readonly decision: Decision | Peek; readonly policy: KeyPolicy },
-): void {
+export function rejectTooManyHits({ decision, policy, check }: Decided | Peeked): void {
   if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
     return;
+  const { hits = 1 } = check;
   const below = limitBelow(decision.quota, hits) ?? decision.quota.limits[0];
   const { name, maximum, algorithm } = below;
   const max = capacityOf(below);

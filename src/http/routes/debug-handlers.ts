@@ -2,17 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler } from 'express';
 
-import type { Limiter, Operator } from '../../limiter/limiter.js';
-import type { Rules } from '../../rules/rules.js';
-import type { Access } from '../../service/callers/access.js';
-import { inSlices, type Slices } from '../../service/deciding/slices.js';
-import {
-  debugBody,
-  debugDetailBody,
-  type InstanceDetail,
-  type MissingInstance,
-} from '../../api/debug-body.js';
+import { inSlices } from '../../service/deciding/slices.js';
+import type { Service } from '../../service/service.js';
+import { debugBody, debugDetailBody } from '../../api/debug-body.js';
 import { BROWSER_HEADERS, sendJson, writeHead, writePart } from '../replies/reply.js';
+import type { HttpParts } from './http-parts.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in slices. */
 const PAGE_PAUSE_MILLIS = 1;
@@ -24,12 +18,8 @@ const NO_WAITERS = 0;
  * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
  * memory. It ends with the digest of the rules, if there are rules.
  */
-export function debugAll(
-  limiter: Limiter,
-  rules: Pick<Rules, 'current'>,
-  access: Pick<Access, 'mayUse'>,
-  slices: Pick<Slices, 'next'>,
-): RequestHandler {
+export function debugAll({ service, rules }: HttpParts): RequestHandler {
+  const { limiter, access, slices } = service;
   return async (_request, response) => {
     const { context } = response.locals;
     const pages = limiter.list()[Symbol.asyncIterator]();
@@ -57,9 +47,7 @@ export function debugAll(
 }
 
 /** `GET /debug/{key}` */
-export function debugOne(
-  limiter: Operator<'examine' | 'holdings'>,
-): RequestHandler<{ key: string }> {
+export function debugOne({ limiter }: Service): RequestHandler<{ key: string }> {
   return async (request, response) => {
     // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
@@ -67,9 +55,7 @@ export function debugOne(
       limiter.ask('examine', { key, mostQueued: NO_WAITERS }),
       limiter.ask('holdings', { key }),
     ]);
-    const body: InstanceDetail | MissingInstance = detail
-      ? debugDetailBody(detail, holdings)
-      : { Key: key, Found: false };
+    const body = detail ? debugDetailBody(detail, holdings) : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }

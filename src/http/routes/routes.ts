@@ -1,15 +1,10 @@
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import type { Logger } from 'pino';
+import express, { type Request, type RequestHandler, type Response } from 'express';
 
 import { isRequestId } from '../../common/schemas.js';
-import type { Settings } from '../../config/settings.js';
-import type { Metrics } from '../../metrics/metrics.js';
-import type { Readiness } from '../../readiness/readiness.js';
-import type { Rules } from '../../rules/rules.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
-import type { Service } from '../../service/service.js';
 import { type ServiceError, serviceError } from '../../service/errors.js';
-import { guardsOf } from '../auth/guards.js';
+import type { Scope } from '../../service/request-context.js';
+import { guardOf } from '../auth/guards.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, parseQuery, type Query } from '../intake/parameters.js';
@@ -17,6 +12,7 @@ import { errorHandler } from '../replies/error-body.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { UnsentAnswers } from '../replies/unsent-answers.js';
 import { checkMany, releaseMany } from './bulk.js';
+import { byMethod, notAllowed, route, routeReads } from './by-method.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import {
@@ -27,28 +23,14 @@ import {
   openApiJson,
   readyz,
 } from './service-handlers.js';
-import { amendRequest, changeKey, endHold, releaseRequest, requestStatus } from './key-handlers.js';
-import { type AnswerUnrouted, unroutedChecks } from './unrouted-checks.js';
-import { dashboardRoutes } from './ui/dashboard-routes.js';
+import type { HttpParts } from './http-parts.js';
+import { type KeyAnswer, keyAnswers } from './key-answers.js';
+import { unroutedChecks } from './unrouted-checks.js';
+import { routeDashboard } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
 
-export interface HttpParts {
-  readonly service: Service;
-  readonly rules: Rules;
-  readonly metrics: Metrics;
-  readonly replica: string;
-  readonly readiness: Readiness;
-  readonly settings: Settings;
-  readonly logger: Logger;
-}
-
 /** What answers the requests of a port. */
-export interface HttpApp {
-  readonly app: Express;
-  /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
-  readonly answerUnrouted: AnswerUnrouted | undefined;
-  readonly unsent: UnsentAnswers;
-}
+export type HttpApp = ReturnType<typeof createHttpApp>;
 
 /** The paths that a port serves. Every port also serves the health checks. */
 export interface Surface {
@@ -56,10 +38,8 @@ export interface Surface {
   readonly limiting: boolean;
   /** `/debug` and `/ui` */
   readonly debugging: boolean;
-  /** `/metrics` */
-  readonly metrics: boolean;
-  /** `/openapi.json` and `/docs` */
-  readonly documents: boolean;
+  /** `/metrics`, `/openapi.json` and `/docs` */
+  readonly telling: boolean;
 }
 
 const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
@@ -67,10 +47,9 @@ const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
 
 /** The HTTP surface of the service: every path, its methods, and their handlers. */
-export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
+export function createHttpApp(parts: HttpParts, surface: Surface) {
   const { service, settings, logger } = parts;
-  const { limiter, access } = service;
-  const guards = guardsOf(access, settings);
+  const guard = guardOf(service.access, settings);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -95,11 +74,13 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     next();
   });
 
-  const check = checkRate({ ...service, settings, logger });
-  let answerUnrouted: AnswerUnrouted | undefined;
+  const check = checkRate(parts);
+  const answers = keyAnswers(service);
+  /** Answers checks without parameters before `app` gets them; undefined on a port without checks. */
+  let answerUnrouted: ReturnType<typeof unroutedChecks> | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
-      guards.guard('check', (request, response, next) => {
+      guard('check', (request, response, next) => {
         const key = request.params.key as string;
         const { hasBodyParameters } = response.locals;
         if (!hasBodyParameters) {
@@ -114,25 +95,29 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
           .catch(next);
       });
     const routedCheck = checkWith(({ query }) => query);
-    const bulk = { ...service, settings, logger, budget: new BodyBudget() };
+    const budget = new BodyBudget();
     route(app, '/rate', {
-      POST: guards.guard('check', checkMany(bulk)),
-      DELETE: guards.guard('release', releaseMany(bulk)),
+      POST: guard('check', checkMany(parts, budget)),
+      DELETE: guard('release', releaseMany(parts, budget)),
     });
-    const changeOne = guards.guard('check', changeKey(service) as RequestHandler);
-    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeOne });
-    answerUnrouted = unroutedChecks(app, {
-      takeIn: begin,
-      check: checkWith(() => NO_PARAMETERS),
-      fail: errorHandler,
-    });
-    const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
-    const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
-    const endOne = guards.guard('configure', endHold(limiter) as RequestHandler);
-    route(app, '/rate/:key/holders/:handle', { DELETE: endOne });
-    const statusOne = guards.guard('check', requestStatus(limiter) as RequestHandler);
-    const changes = { DELETE: releaseOne, PUT: amendOne };
-    const ofRequest = byMethod({ GET: statusOne, ...changes }, refusalOfCheck);
+    const answering = (scope: Scope, answer: KeyAnswer<'requestId' | 'handle'>): RequestHandler =>
+      guard(scope, ({ params, query }, response) =>
+        answer(params as Parameters<typeof answer>[0], query, response),
+      );
+    const changeKey = answering('check', answers.changeKey);
+    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: changeKey });
+    answerUnrouted = unroutedChecks(
+      app,
+      begin,
+      checkWith(() => NO_PARAMETERS),
+    );
+    route(app, '/rate/:key/holders/:handle', { DELETE: answering('configure', answers.endHold) });
+    const changes = {
+      DELETE: answering('release', answers.releaseOne),
+      PUT: answering('check', answers.amendOne),
+    };
+    const showStatus = answering('check', answers.showStatus);
+    const ofRequest = byMethod({ GET: showStatus, ...changes }, refusalOfCheck);
     const ofOther = byMethod(changes, refusalOfCheck);
     // If the second part is no request id, a GET is a check whose key has a slash.
     app.all('/rate/:key/:requestId', (request, response, next) => {
@@ -142,17 +127,13 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   }
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
-    app.use('/debug', guards.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.slices));
-    routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes({ ...parts, ...service, guards }, check)) {
-      route(app, path, handlers);
-    }
+    app.use('/debug', guard('debug', passOn));
+    routeReads(app, '/debug', debugAll(parts));
+    routeReads(app, '/debug/:key', debugOne(service) as RequestHandler);
+    routeDashboard(app, parts, guard, check, answers);
   }
-  if (surface.metrics) {
-    routeReads(app, '/metrics', guards.guardMetrics(metricsText(parts.metrics)));
-  }
-  if (surface.documents) {
+  if (surface.telling) {
+    routeReads(app, '/metrics', guard('metrics', metricsText(parts.metrics)));
     routeReads(app, '/openapi.json', openApiJson(settings));
     routeReads(app, '/docs', docsPage);
     routeReads(app, '/docs/:file', docsFile() as RequestHandler);
@@ -171,37 +152,6 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
 const passOn: RequestHandler = (_request, _response, next) => {
   next();
 };
-
-function routeReads(app: Express, path: string, handler: RequestHandler): void {
-  route(app, path, { GET: handler, HEAD: handler });
-}
-
-type Handlers = Readonly<Record<string, RequestHandler>>;
-
-/** Routes the given methods, as `byMethod` does. */
-function route(app: Express, path: string, handlers: Handlers): void {
-  app.all(path, byMethod(handlers, notAllowed));
-}
-
-/**
- * Handles the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
- * `/rate`.
- * @param handlers by method
- * @param refusalOf the error for another method
- */
-function byMethod(handlers: Handlers, refusalOf: (method: string) => ServiceError): RequestHandler {
-  const allow = Object.keys(handlers).join(', ');
-  return (request, response, next) => {
-    const handler = handlers[request.method];
-    if (handler) return handler(request, response, next);
-    response.setHeader('Allow', allow);
-    throw refusalOf(request.method);
-  };
-}
-
-function notAllowed(method: string): ServiceError {
-  return serviceError('METHOD_NOT_ALLOWED', { method });
-}
 
 function refusalOfCheck(method: string): ServiceError {
   return method === 'POST' || method === 'GET'

@@ -5,7 +5,7 @@ import type { RequestHandler } from 'express';
 
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
-import { ERRORS, messageOf, serviceError } from '../../service/errors.js';
+import { serviceError } from '../../service/errors.js';
 import type { DescribedSettings } from '../openapi/operation.js';
 import {
   PAGE,
@@ -68,18 +68,8 @@ export const healthz: RequestHandler = (_request, response) => {
 export function readyz(readiness: Readiness): RequestHandler {
   return async (_request, response) => {
     const { reasons, remarks } = await readiness.assess();
-    if (reasons.length === 0) {
-      send(response, 200, PLAIN_TEXT, ['OK', ...remarks].join('\n'), BROWSER_HEADERS);
-      return;
-    }
-    const { retryAfter } = ERRORS.NOT_READY;
-    const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
-    response.locals.errorCode = 'NOT_READY';
-    send(response, ERRORS.NOT_READY.status, PLAIN_TEXT, text, [
-      ...BROWSER_HEADERS,
-      'Retry-After',
-      retryAfter,
-    ]);
+    if (reasons.length > 0) throw serviceError('NOT_READY', { reasons: reasons.join('\n') });
+    send(response, 200, PLAIN_TEXT, ['OK', ...remarks].join('\n'), BROWSER_HEADERS);
   };
 }
 

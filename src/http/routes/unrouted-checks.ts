@@ -1,37 +1,33 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
+import type { Express, Request, RequestHandler, Response } from 'express';
+
+import { errorHandler } from '../replies/error-body.js';
 
 /** A key that stands for itself, and no parameters: `/rate/report`. */
 const WITHOUT_PARAMETERS = /^\/rate\/([\w.~:-]+)$/;
 const METHODS: readonly string[] = ['GET', 'POST'];
 
-/** What is done with the requests of a route, as Express's router would do it. */
-export interface CheckSteps {
-  /** Throws if a request is rejected. */
-  readonly takeIn: (request: Request, response: Response) => void;
-  readonly check: RequestHandler;
-  readonly fail: ErrorRequestHandler;
-}
-
-/** Answers a check without parameters. @returns false for any other request, which is left alone */
-export type AnswerUnrouted = (request: IncomingMessage, response: ServerResponse) => boolean;
-
 /**
  * Answers checks without parameters, which are nearly all requests, without the router of `app`: parsing their URLs and
  * going through the layers takes a tenth of the time of a check. The router answers these checks alike
  * (test/service/http/check.test.ts).
+ * @param takeIn throws if a request is rejected
  */
-export function unroutedChecks(app: Express, steps: CheckSteps): AnswerUnrouted {
-  const { takeIn, check, fail } = steps;
-  return (incoming, outgoing) => {
+export function unroutedChecks(
+  app: Express,
+  takeIn: (request: Request, response: Response) => void,
+  check: RequestHandler,
+) {
+  /** Answers a check without parameters. @returns false for any other request, which is left alone */
+  return (incoming: IncomingMessage, outgoing: ServerResponse): boolean => {
     const key = WITHOUT_PARAMETERS.exec(incoming.url ?? '')?.[1];
     if (key === undefined || !METHODS.includes(incoming.method ?? '')) return false;
     const [request, response] = prepare(app, incoming, outgoing);
     request.params = { key };
     const onError = (error: unknown): void => {
       try {
-        fail(error, request, response, onError);
+        errorHandler(error, request, response, onError);
       } catch (fault) {
         response.destroy(fault as Error);
       }

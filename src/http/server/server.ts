@@ -19,12 +19,7 @@ import {
   TIMEOUTS,
 } from '../../net/connection-bounds.js';
 import { type KeyPair, secureWith } from '../../net/key-pair.js';
-import {
-  connectionsOf,
-  type ListeningOptions,
-  startListening,
-  type StoppableServer,
-} from '../../net/listening.js';
+import { connectionsOf, type ListeningOptions, startListening } from '../../net/listening.js';
 import { UntrustedConnections } from '../../net/untrusted-connections.js';
 import { toOriginForm } from '../intake/intake.js';
 import type { HttpApp } from '../routes/routes.js';
@@ -36,15 +31,7 @@ import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.
 export const MAX_HEADER_BYTES = 16 * 1024;
 
 /** A server whose connections may be idle between two requests. */
-export interface KeptAliveServer extends StoppableServer {
-  /**
-   * Ends the idle connections gradually, within `millis`.
-   * @param hurry ends the rest at once when it is aborted
-   */
-  endIdle(millis: number, hurry?: AbortSignal): Promise<void>;
-  /** Ends the connections that are owed no answer. Nothing that arrives later is answered. */
-  endUnowed(): Promise<void>;
-}
+export type KeptAliveServer = Awaited<ReturnType<typeof listen>>;
 
 export interface ListenOptions extends ListeningOptions {
   /** The key pair of a server that speaks TLS. A new pair applies to new connections. */
@@ -67,7 +54,7 @@ export function requestListener({ app, answerUnrouted }: HttpApp): RequestListen
 }
 
 /** Serves `httpApp` on a port. @throws SettingsError if the port or the host can't be used */
-export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
+export async function listen(httpApp: HttpApp, options: ListenOptions) {
   const { keyPair, onUnreadable, bounds, needTokens = false, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
     ...messageClassesFor(httpApp.app),
@@ -100,7 +87,12 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const listening = await startListening(server, options);
   return {
     ...listening,
-    endIdle: (millis, hurry) => endIdle(server, connections, millis, hurry),
+    /**
+     * Ends the idle connections gradually, within `millis`.
+     * @param hurry ends the rest at once when it is aborted
+     */
+    endIdle: (millis: number, hurry?: AbortSignal) => endIdle(server, connections, millis, hurry),
+    /** Ends the connections that are owed no answer. Nothing that arrives later is answered. */
     endUnowed: () => {
       // A TLS handshake may still end.
       server.on(event, (socket: Socket) => socket.destroy());

@@ -1,15 +1,16 @@
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import type { RequestContext, Scope } from '../request-context.js';
 
-/** The permissions of callers. All but the first two ask of a caller who has entered. */
+/** What a request enters with: a scope of its token; for the metrics `debug`, also while the tokens are gone. */
+export type EntryScope = Scope | 'metrics';
+
+/** The permissions of callers. All but the first ask of a caller who has entered. */
 export interface Access {
   /**
    * Lets a request in whose token has `scope`, and notes its caller.
    * @throws ServiceError TOKEN_REQUIRED, TOKEN_UNKNOWN or SCOPE_MISSING
    */
-  enter(scope: Scope, context: RequestContext): void;
-  /** As {@link enter} with the scope `debug`, also while the tokens are gone. */
-  enterMetrics(context: RequestContext): void;
+  enter(scope: EntryScope, context: RequestContext): void;
   /** @throws ServiceError SCOPE_MISSING if the caller lacks one more scope */
   demand(scope: Scope, context: RequestContext): void;
   has(scope: Scope, context: RequestContext): boolean;
@@ -34,7 +35,6 @@ export interface Access {
 export function openAccess(): Access {
   return {
     enter: () => undefined,
-    enterMetrics: () => undefined,
     demand: () => undefined,
     has: () => true,
     demandKey: () => undefined,

@@ -36,22 +36,17 @@ export function bearerAccess(
     throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
-  const enter = (
-    scope: Scope,
-    context: RequestContext,
-    ownerOf: (token: string) => Caller | undefined,
-  ): void => {
-    const token = tokenOf(context);
-    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
-    const caller = ownerOf(token);
-    if (!caller) throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
-    context.caller = caller;
-    demand(scope, context);
-  };
-
   return {
-    enter: (scope, context) => enter(scope, context, (token) => tokens.current.callerOf(token)),
-    enterMetrics: (context) => enter('debug', context, (token) => tokens.current.readerOf(token)),
+    enter: (scope, context) => {
+      const token = tokenOf(context);
+      if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
+      const isForMetrics = scope === 'metrics';
+      const { current } = tokens;
+      const caller = isForMetrics ? current.readerOf(token) : current.callerOf(token);
+      if (!caller) throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
+      context.caller = caller;
+      demand(isForMetrics ? 'debug' : scope, context);
+    },
     demand,
     has,
     demandKey: (key, { caller }) => {
@@ -88,7 +83,7 @@ function tokenOf({ headers }: RequestContext): string | undefined {
 type RejectionReason = 'token_required' | 'token_unknown' | 'scope_missing' | 'key_not_allowed';
 
 /** Counts the requests that are rejected for their tokens, and logs them: one line a second with the counts by reason. */
-export class TokenRejections {
+export class TokenRejections extends FrequentLog<RejectionReason> {
   /** Since the start, by reason. */
   readonly counts: Record<RejectionReason, number> = {
     token_required: 0,
@@ -96,22 +91,14 @@ export class TokenRejections {
     scope_missing: 0,
     key_not_allowed: 0,
   };
-  readonly #log: FrequentLog<RejectionReason>;
 
   constructor(clock: Clock, logger: Logger) {
-    this.#log = new FrequentLog(clock, (rejected) =>
-      logger.warn({ rejected }, 'requests rejected for their tokens'),
-    );
+    super(clock, (rejected) => logger.warn({ rejected }, 'requests rejected for their tokens'));
   }
 
   record(reason: RejectionReason): void {
     this.counts[reason] += 1;
-    this.#log.note(reason);
-  }
-
-  /** Logs the rejections of the last second. */
-  close(): void {
-    this.#log.close();
+    this.note(reason);
   }
 }
 

@@ -17,17 +17,19 @@ export class BodyBudget {
    * @param caller its name, or the client's address if there are no tokens
    * @returns the memory of one body, which has no bytes yet
    */
-  memoryFor(caller: string): BodyMemory {
+  memoryFor(caller: string) {
     let taken = 0;
     return {
-      take: (bytes) => {
+      /** @throws ServiceError NO_ROOM_FOR_BODY */
+      take: (bytes: number): void => {
         if (this.#taken + bytes > BODY_BYTES.all || this.#of(caller) + bytes > BODY_BYTES.caller) {
           throw serviceError('NO_ROOM_FOR_BODY', {});
         }
         taken += bytes;
         this.#add(caller, bytes);
       },
-      giveBack: () => {
+      /** Gives back all bytes that were taken. */
+      giveBack: (): void => {
         this.#add(caller, -taken);
         taken = 0;
       },
@@ -47,9 +49,4 @@ export class BodyBudget {
 }
 
 /** The part of the budget that one body takes. */
-export interface BodyMemory {
-  /** @throws ServiceError NO_ROOM_FOR_BODY */
-  take(bytes: number): void;
-  /** Gives back all bytes that were taken. */
-  giveBack(): void;
-}
+export type BodyMemory = ReturnType<BodyBudget['memoryFor']>;

@@ -209,11 +209,7 @@ const VARIABLE = 'AUTH_TOKENS_FILE';
  * which say so.
  * @throws SettingsError if the file can't be read, or is invalid
  */
-export function watchTokenFile(
-  path: string,
-  logger: Logger,
-  pollMillis?: number,
-): Promise<WatchedFiles<Tokens>> {
+export function watchTokenFile(path: string, logger: Logger): Promise<WatchedFiles<Tokens>> {
   return WatchedFiles.open(
     {
       what: 'tokens',
@@ -223,7 +219,6 @@ export function watchTokenFile(
       whenGone: (last) => last.whileGone(),
     },
     logger,
-    pollMillis,
   );
 }
 

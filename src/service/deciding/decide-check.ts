@@ -9,7 +9,6 @@ import {
   type Decision,
   isOverride,
   type Limiter,
-  type Operator,
   type Peek,
 } from '../../limiter/limiter.js';
 import { countsList, type LimitQuota } from '../../limiter/limits.js';
@@ -23,7 +22,6 @@ import type { WatchedKeys } from '../fleet/watched-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
 import {
-  type KeyRules,
   rejectForbiddenHold,
   rejectForbiddenOverrides,
   rejectTooLongKeeping,
@@ -31,7 +29,9 @@ import {
 } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 
-export interface DecideParts extends KeyRules {
+export interface DecideParts {
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
   readonly limiter: Pick<Limiter, 'check'>;
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'record'>;
@@ -42,14 +42,17 @@ export interface DecideParts extends KeyRules {
 }
 
 /** The decision on a check, and what applied to its key. */
-export interface Decided {
-  readonly decision: Decision;
+export interface Decided<Made = Decision, Asked = AskedCheck> {
+  readonly decision: Made;
   readonly policy: KeyPolicy;
-  /** The limit that has denied the check, if its key has several. */
+  /** The limit that has denied the check, or would deny it, if its key has several. */
   readonly limit?: NamedLimit | undefined;
   /** As its caller has asked for it. */
-  readonly check: AskedCheck;
+  readonly check: Asked;
 }
+
+/** What a check would get, and what applies to its key. */
+export type Peeked = Decided<Peek, AskedPeek>;
 
 /**
  * Decides a check, and calls one of the callbacks, once. It does not throw, and the callbacks must not throw. A promise
@@ -150,7 +153,7 @@ function reasonOf(error: unknown): FailureReason | undefined {
  * Returns a decision, or a peek, with the quota of the limits that count the check. A limit of other lanes can't have
  * denied it, and is none that its caller has to observe.
  */
-function withCountedLimits<Result extends Decision | Peek>(
+export function withCountedLimits<Result extends Decision | Peek>(
   result: Result,
   list: QueueList | undefined,
 ): Result {
@@ -161,35 +164,6 @@ function withCountedLimits<Result extends Decision | Peek>(
   return { ...result, quota: { ...quota, limits } };
 }
 
-interface PeekParts extends KeyRules {
-  readonly limiter: Operator<'peek'>;
-}
-
-/** What a check would get, and what applies to its key. */
-export interface Peeked {
-  readonly peek: Peek;
-  readonly policy: KeyPolicy;
-  /** The limit that would deny the check, if its key has several. */
-  readonly limit?: NamedLimit | undefined;
-}
-
-/**
- * Says what a check would get. It is no decision: no metric counts it, and it has no span.
- * @throws ServiceError as for a check; as the operation
- */
-export type PeekCheck = (asked: AskedPeek) => Promise<Peeked>;
-
-export function peekBy({ limiter, policyOf, settings }: PeekParts): PeekCheck {
-  return async (asked) => {
-    const policy = policyOf(asked.key);
-    rejectUnknownKey(policy, settings);
-    rejectForbiddenHold(asked, policy);
-    const request = inItsList(asked, policy);
-    const peek = withCountedLimits(await limiter.ask('peek', request), request.list);
-    return { peek, policy, limit: denyingLimit(peek, policy, request.hits) };
-  };
-}
-
 /** Reasons with log lines of their own, about the loss of a store or the end of the service. */
 const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
   'store_unavailable',
@@ -198,26 +172,17 @@ const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
 ]);
 
 /** Counts the checks that failed with a 503, and logs them: one line a second with the counts by reason. */
-export class UndecidedChecks {
-  readonly #log: FrequentLog<FailureReason>;
-
+export class UndecidedChecks extends FrequentLog<FailureReason> {
   constructor(
     private readonly metrics: Pick<Metrics, 'failed'>,
     clock: Clock,
     logger: Logger,
   ) {
-    this.#log = new FrequentLog(clock, (undecided) => {
-      logger.warn({ undecided }, 'checks not decided');
-    });
+    super(clock, (undecided) => logger.warn({ undecided }, 'checks not decided'));
   }
 
   record(reason: FailureReason): void {
     this.metrics.failed(reason);
-    if (!LOGGED_ELSEWHERE.has(reason)) this.#log.note(reason);
-  }
-
-  /** Logs the checks of the last second. */
-  close(): void {
-    this.#log.close();
+    if (!LOGGED_ELSEWHERE.has(reason)) this.note(reason);
   }
 }

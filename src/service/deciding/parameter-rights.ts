@@ -1,9 +1,15 @@
 import type { Settings } from '../../config/settings.js';
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/limiter.js';
+import type {
+  Amendment,
+  CheckRequest,
+  RejectedAmendment,
+  RejectedReport,
+} from '../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow } from '../../limiter/limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { type ServiceError, serviceError } from '../errors.js';
+import { DEFAULT_NAME } from '../../rules/rule.js';
+import { invalidParameter, type ServiceError, serviceError } from '../errors.js';
 
 /**
  * @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check,
@@ -76,7 +82,7 @@ export function rejectForbiddenRenewal(amendment: Amendment, policy: KeyPolicy):
 }
 
 /** The error for an amendment that the limiter has rejected, by the bounds of the policy. */
-export function rejectionOf(
+export function rejectionOfAmendment(
   rejection: RejectedAmendment,
   { hits = 0 }: Amendment,
   { maxHoldMillis }: KeyPolicy,
@@ -84,6 +90,15 @@ export function rejectionOf(
   return rejection.rejected === 'hits'
     ? serviceError('CORRECTION_TOO_LARGE', { max: rejection.maxHits, hits })
     : serviceError('OVERRIDE_TOO_LARGE', { parameter: 'holdMillis', max: maxHoldMillis });
+}
+
+/** The error for a report that the limiter has rejected. @param limit the one that the report names */
+export function rejectionOfReport(rejected: RejectedReport, limit = DEFAULT_NAME): ServiceError {
+  const must =
+    rejected.rejected === 'limit'
+      ? `be one of the limits of the key: ${[DEFAULT_NAME, ...rejected.further].join(', ')}`
+      : `name a fixed window; ${limit} is a ${rejected.algorithm}`;
+  return invalidParameter('limit', must);
 }
 
 function rejectForbidden(parameter: string, isAllowed: boolean, value: number, max: number): void {
@@ -95,17 +110,10 @@ function rejectAbove(parameter: string, value: number, max: number): void {
   if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
 }
 
-/** What says what applies to a key, and what becomes of keys without a rule. */
-export interface KeyRules {
-  /** What applies to a key as of now. */
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
-}
-
 /** @throws ServiceError KEY_UNKNOWN if no rule matches the key, and such keys are rejected */
 export function rejectUnknownKey(
   { isKnown }: Pick<KeyPolicy, 'isKnown'>,
-  { UNKNOWN_KEYS }: KeyRules['settings'],
+  { UNKNOWN_KEYS }: Pick<Settings, 'UNKNOWN_KEYS'>,
 ): void {
   if (!isKnown && UNKNOWN_KEYS === 'deny') throw serviceError('KEY_UNKNOWN', {});
 }

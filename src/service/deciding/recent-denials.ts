@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 import { RecentValues } from '../../common/collections.js';
 import { DENIAL_REASONS, type DenialReason } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
@@ -12,36 +14,39 @@ const DECAY = Math.LN2 / HALF_LIFE_MILLIS;
 /** A rate over less time than this would be mostly chance. */
 const SHORTEST_MILLIS = 1000;
 
-/** The current run of denials of one key. */
-export interface DeniedKey {
-  readonly key: string;
-  readonly perSecond: number;
-  readonly count: number;
-  readonly byReason: Readonly<Record<DenialReason, number>>;
-  readonly lastReason: DenialReason;
-  /** The limit that denied last, if the key has several. */
-  readonly lastLimit?: string | undefined;
-  /** Whether a shadow rule let the last denial pass. */
-  readonly isShadow: boolean;
-  /** The last caller that was denied, if there are tokens. */
-  readonly caller?: string | undefined;
-  /** How long ago the first and the last denial were. */
-  readonly sinceMillis: number;
-  readonly lastMillis: number;
-}
-
 /** No denials, for any reason. */
 export const NO_DENIALS = Object.fromEntries(
   DENIAL_REASONS.map((reason) => [reason, 0]),
-) as DeniedKey['byReason'];
+) as Readonly<Record<DenialReason, number>>;
 
-type Shown = Omit<DeniedKey, 'perSecond' | 'sinceMillis' | 'lastMillis'>;
+const number = z.number().nonnegative();
+
+/** The current run of denials of one key, as replicas report it. */
+export const deniedKey = z.object({
+  key: z.string(),
+  perSecond: number,
+  count: number,
+  // A replica of an older version knows fewer reasons.
+  byReason: z
+    .partialRecord(z.enum(DENIAL_REASONS), number)
+    .transform((counts): Record<DenialReason, number> => ({ ...NO_DENIALS, ...counts })),
+  lastReason: z.enum(DENIAL_REASONS),
+  /** The limit that denied last, if the key has several. */
+  lastLimit: z.string().optional(),
+  /** Whether a shadow rule let the last denial pass. */
+  isShadow: z.boolean(),
+  /** The last caller that was denied, if there are tokens. */
+  caller: z.string().optional(),
+  /** How long ago the first and the last denial were. */
+  sinceMillis: number,
+  lastMillis: number,
+});
+
+export type DeniedKey = Readonly<z.infer<typeof deniedKey>>;
 
 interface Run {
   /** What is shown as it is. */
-  readonly shown: { -readonly [Name in keyof Shown]: Shown[Name] } & {
-    readonly byReason: Record<DenialReason, number>;
-  };
+  readonly shown: Omit<z.infer<typeof deniedKey>, 'perSecond' | 'sinceMillis' | 'lastMillis'>;
   since: number;
   last: number;
   quietMillis: number;
@@ -73,7 +78,9 @@ export class RecentDenials {
     const now = this.now();
     let run = this.#runs.get(key);
     if (!run || now - run.last > run.quietMillis) {
-      run = begin(key, now);
+      const byReason = { ...NO_DENIALS };
+      const shown = { key, count: 0, byReason, lastReason: reason, isShadow: policy.isShadow };
+      run = { shown, since: now, last: now, quietMillis: QUIET_MILLIS, level: 0 };
       this.#runs.set(key, run);
     }
     run.level = run.level * Math.exp((run.last - now) * DECAY) + 1;
@@ -110,20 +117,4 @@ export class RecentDenials {
       lastMillis: now - last,
     };
   }
-}
-
-function begin(key: string, now: number): Run {
-  return {
-    shown: {
-      key,
-      count: 0,
-      byReason: { ...NO_DENIALS },
-      lastReason: 'limit_reached',
-      isShadow: false,
-    },
-    since: now,
-    last: now,
-    quietMillis: QUIET_MILLIS,
-    level: 0,
-  };
 }

@@ -1,4 +1,5 @@
 import type { Ticks } from '../../common/ticks.js';
+import type { ConnectedRequest } from '../request-context.js';
 
 /** About the time that all costly requests together take of a tick. Other requests are served between ticks. */
 const MILLIS_PER_TICK = 1;
@@ -12,10 +13,7 @@ const ELEMENTS_PER_SLICE = 4;
 const ELEMENTS_IN_A_ROW = 64;
 
 /** A request that takes slices of the event loop. */
-export interface SliceTaker {
-  /** The name of its caller, or what stands for one. */
-  readonly owner: string;
-}
+export type SliceTaker = Pick<ConnectedRequest, 'owner'>;
 
 /** The slices of the request that has had the last one, since those of another request. */
 interface Row {

@@ -1,37 +1,9 @@
-import type { Amended, Amendment, Operator, RequestTrace } from '../../limiter/limiter.js';
-import type { KeyPolicy } from '../../rules/policy.js';
+import type { RequestTrace } from '../../limiter/limiter.js';
 import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
-import type { Access } from '../callers/access.js';
 import { errorKindOf } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
 import type { DecideCheck } from './decide-check.js';
-import { rejectForbiddenRenewal, rejectionOf } from './parameter-rights.js';
-
-/** Releases an approval, of a release alone or of a bulk request. @returns as the operation */
-export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
-
-/**
- * Changes an approval, and renews its hold if the key's policy still allows it.
- * @returns undefined as the operation
- * @throws ServiceError if the key's policy forbids the hits or the hold, SCOPE_MISSING if the caller may not release
- */
-export type Amend = (
-  key: string,
-  requestId: string,
-  amendment: Amendment,
-  context: RequestContext,
-) => Promise<Amended | undefined>;
-
-/** The kinds of bulk requests, by the names of their spans. */
-export type BulkName = 'check many' | 'release many';
-
-/** Runs the work of a bulk request. */
-export type RunBulk = (
-  name: BulkName,
-  context: RequestContext,
-  work: () => Promise<void>,
-) => Promise<void>;
 
 /** Returns a function that decides checks as `decide` does, each with a span. */
 export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck {
@@ -57,50 +29,14 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
   };
 }
 
-/** Returns a function that releases approvals, each release with a span if there is a tracer. */
-export function releaseBy(limiter: Operator<'release'>, tracer: Tracer | undefined): Release {
-  return (key, requestId, context) =>
-    inSpan('release', tracer, context, (trace) =>
-      limiter.ask('release', { key, requestId, trace }),
-    );
-}
-
-/** Returns a function that changes approvals, each change with a span if there is a tracer. */
-export function amendBy(
-  limiter: Operator<'amend'>,
-  policyOf: (key: string) => KeyPolicy,
-  access: Pick<Access, 'demand'>,
-  tracer: Tracer | undefined,
-): Amend {
-  return (key, requestId, amendment, context) =>
-    inSpan('amend', tracer, context, async (trace) => {
-      const policy = policyOf(key);
-      // It gives back everything, as a release does.
-      if (amendment.hits === 0) access.demand('release', context);
-      rejectForbiddenRenewal(amendment, policy);
-      const bounds = {
-        maxHits: policy.maxCorrectedHits,
-        maxHoldMillis: policy.requestsCanHold ? policy.maxHoldMillis : 0,
-      };
-      const amended = await limiter.ask('amend', {
-        key,
-        requestId,
-        ...amendment,
-        ...bounds,
-        trace,
-      });
-      if (amended && 'rejected' in amended) throw rejectionOf(amended, amendment, policy);
-      return amended;
-    });
-}
-
 const DONE = { release: 'released', amend: 'amended' } as const;
 
 /**
- * Returns the promise of the change itself if there is no span: one more for each element would slow a bulk request.
+ * Makes a change, with a span if there is a tracer. Returns the promise of the change itself if there is no span: one more
+ * for each element would slow a bulk request.
  * @param change what it returns is falsy if there is no such approval
  */
-function inSpan<Result>(
+export function inSpan<Result>(
   name: ChangeName,
   tracer: Tracer | undefined,
   context: RequestContext,
@@ -128,20 +64,23 @@ async function recorded<Result>(
   }
 }
 
-/** Returns a function that runs bulk requests, each with a span above the spans of its elements. */
-export function tracedBulk(tracer: Tracer): RunBulk {
-  return async (name, context, work) => {
-    const span = tracer.callerOf(context.headers).beginCall(name, context.startedAt);
-    context.bulkSpan = span;
-    context.span = span;
-    try {
-      await work();
-      span.ended();
-    } catch (error) {
-      fail(span, error);
-      throw error;
-    }
-  };
+/** Runs the work of a bulk request with a span above the spans of its elements. */
+export async function inBulkSpan(
+  name: 'check many' | 'release many',
+  tracer: Tracer,
+  context: RequestContext,
+  work: () => Promise<void>,
+): Promise<void> {
+  const span = tracer.callerOf(context.headers).beginCall(name, context.startedAt);
+  context.bulkSpan = span;
+  context.span = span;
+  try {
+    await work();
+    span.ended();
+  } catch (error) {
+    fail(span, error);
+    throw error;
+  }
 }
 
 function parentOf({ bulkSpan, headers }: RequestContext, tracer: Tracer): SpanParent {

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 
-import { type Clock, systemClock } from '../../common/clock.js';
+import { systemClock } from '../../common/clock.js';
 import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import { DENIAL_REASONS } from '../../limiter/limiter.js';
-import { type DeniedKey, NO_DENIALS } from '../deciding/recent-denials.js';
+import { type DeniedKey, deniedKey } from '../deciding/recent-denials.js';
 import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
 import { MOST_WATCHED, type WatchedKeys } from './watched-keys.js';
@@ -36,21 +35,14 @@ export interface OtherReplicas {
   readonly readPages: ReadPages;
 }
 
-/** A replica as the page shows it. */
-export interface FleetReplica extends Omit<ReplicaReport, 'denied'> {
-  /** How long ago it reported. 0 for this replica. */
-  readonly reportedMillis: number;
-}
-
 /** All replicas, and the keys that they deny. */
-export interface FleetView {
+export interface FleetView extends Omit<Others, 'reports'> {
   /** This replica is the first. In an outage of the store, the others are as they have reported last. */
-  readonly replicas: readonly FleetReplica[];
+  readonly replicas: readonly (Omit<ReplicaReport, 'denied'> & {
+    /** How long ago it reported. 0 for this replica. */
+    readonly reportedMillis: number;
+  })[];
   readonly denied: readonly DeniedKey[];
-  /** Whether the reports of the others could be read. */
-  readonly isCurrent: boolean;
-  /** When they were read last, in milliseconds since 1970. Undefined: never. */
-  readonly readAt: number | undefined;
 }
 
 interface FleetParts {
@@ -58,12 +50,13 @@ interface FleetParts {
   readonly watchedKeys: WatchedKeys;
   /** Joins the reports of all replicas. Undefined if there is no other replica. */
   readonly open?: ((own: OwnReports) => OtherReplicas) | undefined;
-  readonly clock?: Clock;
 }
 
 interface Others {
   readonly reports: readonly { readonly report: ReplicaReport; readonly at: number }[];
+  /** When they were read last, in milliseconds since 1970. Undefined: never. */
   readonly readAt: number | undefined;
+  /** Whether the reports of the others could be read. */
   readonly isCurrent: boolean;
 }
 
@@ -78,7 +71,6 @@ interface SharedRead {
 export class Fleet {
   readonly #others: OtherReplicas | undefined;
   readonly #histories: SharedHistories | undefined;
-  readonly #clock: Clock;
   /** The keys that somebody has looked at here, with the time of the last look. */
   readonly #lookedAt = new Map<string, number>();
   #read: SharedRead | undefined;
@@ -88,8 +80,7 @@ export class Fleet {
   #known: Others = { reports: [], readAt: undefined, isCurrent: true };
 
   constructor(private readonly parts: FleetParts) {
-    const { report, watchedKeys, open, clock = systemClock } = parts;
-    this.#clock = clock;
+    const { report, watchedKeys, open } = parts;
     const others = open?.({
       report: async () => writeReport(await report()),
       watch: (key) => watchedKeys.watch(key),
@@ -97,7 +88,10 @@ export class Fleet {
     });
     this.#others = others;
     if (others) {
-      this.#histories = new SharedHistories((key, minute) => others.readPages(key, minute), clock);
+      this.#histories = new SharedHistories(
+        (key, minute) => others.readPages(key, minute),
+        systemClock,
+      );
     }
   }
 
@@ -106,10 +100,10 @@ export class Fleet {
     if (key !== undefined) {
       this.parts.watchedKeys.watch(key);
       this.#lookedAt.delete(key);
-      this.#lookedAt.set(key, this.#clock.now());
+      this.#lookedAt.set(key, systemClock.now());
     }
     const others = await this.#readShared(key);
-    const now = this.#clock.now();
+    const now = systemClock.now();
     const reports = [{ report: await this.parts.report(), at: now }, ...others.reports];
     return {
       replicas: reports.map(({ report, at }) => {
@@ -131,12 +125,12 @@ export class Fleet {
       return this.#histories.look(key, new Set(replicas.map(({ replica }) => replica)));
     }
     const steps = this.parts.watchedKeys.stepsOf(key);
-    const ended = Math.floor(this.#clock.now() / STEP_MILLIS) - 1;
+    const ended = Math.floor(systemClock.now() / STEP_MILLIS) - 1;
     return historyOf(sumOf(steps), steps.at(-1)?.number ?? ended);
   }
 
   #readShared(key: string | undefined): Promise<Others> {
-    const now = this.#clock.now();
+    const now = systemClock.now();
     const isShared = (read: SharedRead): boolean =>
       now - read.at <= SHARED_MILLIS && (key === undefined || read.keys.includes(key));
     if (this.#read && isShared(this.#read)) return this.#read.others;
@@ -148,7 +142,7 @@ export class Fleet {
   async #readNext(): Promise<Others> {
     await this.#read?.others.catch(() => undefined);
     this.#next = undefined;
-    const now = this.#clock.now();
+    const now = systemClock.now();
     const keys = this.#lookedAtLately(now);
     this.#read = { at: now, keys, others: this.#readOthers(keys) };
     return this.#read.others;
@@ -157,7 +151,7 @@ export class Fleet {
   async #readOthers(keys: readonly string[]): Promise<Others> {
     try {
       const read = (await this.#others?.read(keys)) ?? [];
-      const now = this.#clock.now();
+      const now = systemClock.now();
       const reports = read.flatMap(({ text, ageMillis }) => {
         const report = readReport(text);
         return report ? [{ report, at: now - ageMillis }] : [];
@@ -226,22 +220,6 @@ const MOST_DENIED = 64;
 
 const number = z.number().nonnegative();
 
-const deniedSchema: z.ZodType<DeniedKey> = z.object({
-  key: z.string(),
-  perSecond: number,
-  count: number,
-  // A replica of an older version knows fewer reasons.
-  byReason: z
-    .partialRecord(z.enum(DENIAL_REASONS), number)
-    .transform((counts) => ({ ...NO_DENIALS, ...counts })),
-  lastReason: z.enum(DENIAL_REASONS),
-  lastLimit: z.string().optional(),
-  isShadow: z.boolean(),
-  caller: z.string().optional(),
-  sinceMillis: number,
-  lastMillis: number,
-});
-
 const reportSchema = z.object({
   replica: z.string(),
   /** Since its start. It orders its reports, and gives the time between two of them. */
@@ -259,7 +237,7 @@ const reportSchema = z.object({
   /** The digest of its rules. */
   rules: z.string(),
   /** The keys that it denies now. */
-  denied: z.array(deniedSchema),
+  denied: z.array(deniedKey),
 });
 
 /** What a replica tells the others for the dashboard. */

@@ -26,11 +26,6 @@ interface Watched {
   shared: number;
 }
 
-interface WatchedKeysParts {
-  readonly limiter: Pick<Limiter, 'waiting'>;
-  readonly clock: Clock;
-}
-
 /**
  * Counts what this replica decides about the keys that somebody looks at, in steps that begin at the same moments on all
  * replicas. Without such a key there is no timer, and a decision costs one comparison.
@@ -40,10 +35,13 @@ export class WatchedKeys {
   readonly #watched = new Map<string, Watched>();
   #cancelTimer: (() => void) | undefined;
 
-  constructor(private readonly parts: WatchedKeysParts) {}
+  constructor(
+    private readonly limiter: Pick<Limiter, 'waiting'>,
+    private readonly clock: Clock,
+  ) {}
 
   watch(key: string): void {
-    const now = this.parts.clock.now();
+    const now = this.clock.now();
     const watched = this.#watched.get(key);
     this.#watched.delete(key);
     this.#watched.set(key, watched ?? { lookedAt: now, counts: undefined, steps: [], shared: -1 });
@@ -97,10 +95,9 @@ export class WatchedKeys {
   }
 
   #countUntilNextStep(): void {
-    const { clock } = this.parts;
-    const now = clock.now();
+    const now = this.clock.now();
     const next = (Math.floor(now / STEP_MILLIS) + 1) * STEP_MILLIS;
-    this.#cancelTimer = clock.after(next - now, () => {
+    this.#cancelTimer = this.clock.after(next - now, () => {
       this.#cancelTimer = undefined;
       this.#endStep();
       if (this.#watched.size > 0) this.#countUntilNextStep();
@@ -109,8 +106,7 @@ export class WatchedKeys {
 
   /** If the event loop was blocked for several steps, the last of them has what was counted in all. */
   #endStep(): void {
-    const { limiter, clock } = this.parts;
-    const now = clock.now();
+    const now = this.clock.now();
     const number = Math.floor(now / STEP_MILLIS) - 1;
     for (const [key, watched] of this.#watched) {
       if (now - watched.lookedAt > WATCHED_MILLIS) {
@@ -118,7 +114,7 @@ export class WatchedKeys {
         continue;
       }
       const { counts, steps } = watched;
-      if (counts) steps.push({ number, ...counts, waiting: limiter.waiting(key) });
+      if (counts) steps.push({ number, ...counts, waiting: this.limiter.waiting(key) });
       if (steps.length > MOST_STEPS) steps.shift();
       watched.counts = { approved: 0, denied: 0, waited: 0, waitedMillis: 0 };
     }

@@ -5,7 +5,7 @@ import {
   errorRow,
   ERRORS,
   type ErrorValues,
-  messageOf,
+  serviceError,
 } from '../../../src/service/errors.js';
 import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
@@ -402,7 +402,7 @@ async function provoke(code: ErrorCode) {
   const answer = await provocation.provoke(app, key);
   await app.stop(0);
   const errorCodes = app.log.flatMap((line) => ('errorCode' in line ? [line.errorCode] : []));
-  return { answer, key, message: messageOf(code, provocation.values(key)), errorCodes };
+  return { answer, key, message: serviceError(code, provocation.values(key)).message, errorCodes };
 }
 
 describe.each(Object.keys(ERRORS) as ErrorCode[])('%s', (code) => {

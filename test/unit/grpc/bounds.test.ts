@@ -1,16 +1,12 @@
 import type { ServerHttp2Stream } from 'node:http2';
 
-import {
-  Awaited,
-  type AwaitedItem,
-  type EndReason,
-  type StreamConnection,
-} from '../../../src/grpc/awaited-stream.js';
+import { Awaited, type AwaitedItem, type EndReason } from '../../../src/grpc/awaited.js';
+import type { OpenConnection } from '../../../src/grpc/stream-bounds.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { ResetBounds } from '../../../src/grpc/session-bounds.js';
 import type { CallMessage } from '../../../src/grpc/message-codec.js';
 import { GatewayCall } from '../../../src/grpc/gateway-call.js';
-import { shouldRateLimit, type ShouldRateLimitParts } from '../../../src/grpc/should-rate-limit.js';
+import { shouldRateLimit } from '../../../src/grpc/should-rate-limit.js';
 import { BODY_BYTES } from '../../../src/service/callers/body-budget.js';
 import type { Caller } from '../../../src/service/request-context.js';
 
@@ -156,18 +152,16 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
       reject(new Error('the slice failed'));
     };
   });
-  const answer = shouldRateLimit({
-    service: { slices: { next: () => blocked } },
-    settings: { GRPC_KEY_TEMPLATE: '{entries}' },
-    log: {
-      failed: (error: Error & { code?: unknown }) => ({ code: error.code, details: error.message }),
-    },
-  } as unknown as ShouldRateLimitParts);
+  const failed = ({ code, message }: Error & { code?: unknown }) => ({ code, details: message });
+  const answer = shouldRateLimit(
+    ...([
+      { slices: { next: () => blocked } },
+      { GRPC_KEY_TEMPLATE: '{entries}' },
+      { failed },
+    ] as unknown as Parameters<typeof shouldRateLimit>),
+  );
   const ignore = (): void => undefined;
-  const awaited = { add: ignore };
-  const connection = {
-    ...{ coming: awaited, answered: awaited, onOver: ignore, onRejected: ignore },
-  } as unknown as StreamConnection;
+  const connection = { bounds: { coming: { add: ignore } }, onOver: ignore, onRejected: ignore };
   const call = (bytes: number): Promise<unknown> =>
     new Promise((resolve) => {
       const stream = {
@@ -175,7 +169,7 @@ test('a call takes 16 KiB besides its message of what its caller has, until its 
         respond: resolve,
         close: ignore,
       } as unknown as ServerHttp2Stream;
-      const gateway = new GatewayCall(stream, {}, connection);
+      const gateway = new GatewayCall(stream, {}, connection as unknown as OpenConnection);
       gateway.caller = { name: 'one' } as Caller;
       answer(gateway, { length: bytes } as unknown as CallMessage);
     });

@@ -4,7 +4,7 @@ import { extent } from '../../support/extent.js';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
 import type { Entry } from '../../../src/grpc/messages.js';
 import { decodeRequest, encodeReply, UnreadableMessage } from '../../../src/grpc/message-codec.js';
-import { loadProto, rateLimitService } from '../../../src/grpc/proto.js';
+import { METHOD as method } from '../../support/grpc-gateway.js';
 
 /** Few characters, so that separators come often, and next to each other. */
 const text = fc.string({
@@ -175,7 +175,6 @@ test.each([
 });
 
 /** Encoded and decoded by protobufjs, from `proto/`. */
-const { ShouldRateLimit: method } = rateLimitService(loadProto());
 const units = fc.constantFrom('UNKNOWN' as const, 'SECOND' as const, 'YEAR' as const);
 const numbers = fc.oneof(fc.nat(300), fc.nat(2 ** 31 - 1));
 const limits = fc.record({ requests_per_unit: numbers, unit: units });

@@ -1,4 +1,5 @@
 import { Readable, PassThrough } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate as nextTick } from 'node:timers/promises';
 
@@ -20,7 +21,7 @@ import {
   withJsonArray,
 } from '../../../src/http/intake/json-array.js';
 import { pauseReading } from '../../../src/http/intake/connection-state.js';
-import { untilDisconnect } from '../../../src/http/intake/http-request.js';
+import { HttpRequest } from '../../../src/http/intake/http-request.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
 import { preferredWaitSeconds } from '../../../src/http/intake/parameters.js';
 import { UNSENT_BYTES, UnsentAnswers } from '../../../src/http/replies/unsent-answers.js';
@@ -218,17 +219,20 @@ function heldUpSocket(): Socket {
   return socket;
 }
 
+const requestOn = (socket: Socket) =>
+  new HttpRequest({ headers: {}, socket } as unknown as IncomingMessage);
+
 test('a connection is cut if it is not read while a request waits', async () => {
   const socket = heldUpSocket();
   const cut = new Promise((resolve) => socket.once('close', resolve));
-  await untilDisconnect(socket, () => cut);
+  await requestOn(socket).whilePresent(() => cut);
   expect(socket.destroyed).toBe(true);
 });
 
 test('a process that stood still handles arrived decisions before it cuts a connection', async () => {
   const socket = heldUpSocket();
   await nextTick();
-  const decided = untilDisconnect(socket, () => nextTick());
+  const decided = requestOn(socket).whilePresent(() => nextTick());
   holdEventLoop(STANDSTILL_MILLIS);
   await decided;
   await nextTick();

@@ -1,16 +1,17 @@
 import type { RequestHandler } from 'express';
 
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { Holding, InstanceDetail, Operator } from '../../../limiter/limiter.js';
+import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
 import { calendarOf, hasSettableWindow } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
 import type { Rules } from '../../../rules/rules.js';
 import type { Access } from '../../../service/callers/access.js';
-import type { Fleet } from '../../../service/fleet/fleet.js';
 import type { RequestContext } from '../../../service/request-context.js';
+import type { Service } from '../../../service/service.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
+import type { HttpParts } from '../http-parts.js';
 import { shownLimits, statesOf } from './key-survey.js';
 import { parseKeyIn } from './ui-parameters.js';
 
@@ -19,25 +20,13 @@ const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
-type ExaminedLimiter = Operator<'examine' | 'holdings'>;
-
-interface DetailParts {
-  readonly limiter: ExaminedLimiter;
-  /** Shows what all replicas have decided. */
-  readonly store: ExaminedLimiter;
-  readonly access: Pick<Access, 'has'>;
-  readonly rules: Pick<Rules, 'current'>;
-  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
-  readonly replica: string;
-}
-
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail(parts: DetailParts): RequestHandler {
-  const { access, rules, fleet, replica } = parts;
+export function keyDetail({ service, rules, replica }: HttpParts): RequestHandler {
+  const { access, fleet } = service;
   return async (request, response) => {
     const key = parseKeyIn(request.query);
     const [{ detail, holdings, isCurrent }, view] = await Promise.all([
-      examine(key, parts),
+      examine(key, service),
       fleet.look(key),
     ]);
     const history = await fleet.historyOf(key, view);
@@ -54,7 +43,7 @@ export function keyDetail(parts: DetailParts): RequestHandler {
         states: statesOf(detail, run),
       }),
       holdings,
-      may: rightsOn(key, { access, rules }, response.locals.context),
+      may: rightsOn(key, access, rules, response.locals.context),
       recentDenials: run,
       explained: { ...explained, limits: shownLimits(explained.limits) },
       history,
@@ -63,38 +52,31 @@ export function keyDetail(parts: DetailParts): RequestHandler {
   };
 }
 
-interface Examined {
-  readonly detail: InstanceDetail | undefined;
-  readonly holdings: readonly Holding[];
-  /** False if the store is down, and this is what the replica that answers has decided alone since. */
-  readonly isCurrent: boolean;
-}
-
-/** @throws UnavailableError if the store is down, and nobody decides instead */
-async function examine(key: string, { store, limiter }: DetailParts): Promise<Examined> {
+/**
+ * The key, and whether that is current: if the store is down, it is what the replica that answers has decided alone since.
+ * @throws UnavailableError if the store is down, and nobody decides instead
+ */
+async function examine(key: string, { store, limiter }: Service) {
+  const examineIn = async (asked: Limiter, isCurrent: boolean) => {
+    const [detail, holdings] = await Promise.all([
+      asked.ask('examine', { key, mostQueued: MOST_QUEUED }),
+      asked.ask('holdings', { key }),
+    ]);
+    return { detail, holdings, isCurrent };
+  };
   try {
-    return { ...(await examineIn(store, key)), isCurrent: true };
+    return await examineIn(store, true);
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    return { ...(await examineIn(limiter, key)), isCurrent: false };
+    return examineIn(limiter, false);
   }
-}
-
-async function examineIn(
-  limiter: ExaminedLimiter,
-  key: string,
-): Promise<Pick<Examined, 'detail' | 'holdings'>> {
-  const [detail, holdings] = await Promise.all([
-    limiter.ask('examine', { key, mostQueued: MOST_QUEUED }),
-    limiter.ask('holdings', { key }),
-  ]);
-  return { detail, holdings };
 }
 
 /** What the caller's scopes, and the rules of the key, allow. */
 function rightsOn(
   key: string,
-  { access, rules }: Pick<DetailParts, 'access' | 'rules'>,
+  access: Access,
+  rules: Rules,
   context: RequestContext,
 ): Readonly<Record<'check' | 'pause' | 'endHolds', boolean>> {
   const check = access.has('check', context);

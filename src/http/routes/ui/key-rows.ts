@@ -1,8 +1,10 @@
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { Holding, InstanceState, Operator, LimitsOf } from '../../../limiter/limiter.js';
+import type { Holding, InstanceState, Operator } from '../../../limiter/limiter.js';
 import { type ForEachLimit, forEachLimit, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
-import { inSlices, type Slices, type SliceTaker } from '../../../service/deciding/slices.js';
+import { inSlices } from '../../../service/deciding/slices.js';
+import type { ConnectedRequest } from '../../../service/request-context.js';
+import type { Service } from '../../../service/service.js';
 import { type KeyState, needOf, statesOf, Top } from './key-survey.js';
 import type { ListQuery } from './ui-parameters.js';
 
@@ -15,13 +17,6 @@ interface ListedKey extends InstanceState {
   readonly recentDenials: DeniedKey | undefined;
 }
 
-/** The held approvals of a key in a list. */
-interface ShownHoldings {
-  /** Those that are held for longest; without a holder nobody knows how long. */
-  readonly shown: readonly Holding[];
-  readonly count: number;
-}
-
 /** A key in a list of the page. */
 export interface KeyRow extends ListedKey {
   /** In the order in which they need a person. */
@@ -29,40 +24,29 @@ export interface KeyRow extends ListedKey {
   /** False if the store could not be asked: the rest of the row is as it was known last. */
   readonly isCurrent: boolean;
   /** The held approvals with their holders. Undefined if nothing is held, or too much to name it in a list. */
-  readonly holdings?: ShownHoldings | undefined;
-}
-
-/** The data of rows: the keys as they were surveyed, and the keys that were denied since. */
-export interface RowSources {
-  readonly states: ReadonlyMap<string, InstanceState>;
-  /** A key that is not among them. */
-  readonly unsurveyed?: InstanceState | undefined;
-  readonly recentDenials: readonly DeniedKey[];
-  readonly limitsOf: LimitsOf;
-  readonly maySee: (key: string) => boolean;
-  readonly slices: Pick<Slices, 'next'>;
-  readonly taker: SliceTaker;
-}
-
-export interface ChosenRows {
-  readonly rows: readonly ListedKey[];
-  /** How many keys the caller may see. */
-  readonly keys: number;
-  /** How many of these contain the text, by state. */
-  readonly counts: Readonly<Record<KeyState, number>>;
-  /** How many of these are in the state. */
-  readonly matching: number;
+  readonly holdings?:
+    | undefined
+    | {
+        /** Those that are held for longest; without a holder nobody knows how long. */
+        readonly shown: readonly Holding[];
+        readonly count: number;
+      };
 }
 
 /**
  * Chooses the keys that need a person most. A key that is newer than the survey is among them if it was denied. Patterns are
  * matched with each key, so that this is done in slices.
+ * @param states the keys as they were surveyed
+ * @param unsurveyed a key that is not among them
  */
 export async function chooseRows(
-  sources: RowSources,
+  { access, policyOf, slices }: Service,
+  context: ConnectedRequest,
+  states: ReadonlyMap<string, InstanceState>,
+  unsurveyed: InstanceState | undefined,
+  recentDenials: readonly DeniedKey[],
   { limit, search, state: wanted }: ListQuery,
-): Promise<ChosenRows> {
-  const { states, unsurveyed, recentDenials, limitsOf, maySee, slices, taker } = sources;
+) {
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
   const text = search.toLowerCase();
   const top = new Top<InstanceState>(limit);
@@ -71,7 +55,7 @@ export async function chooseRows(
   let matching = 0;
   // Rows are made only of keys that are chosen: there may be many thousands of keys.
   const offer = (state: InstanceState): void => {
-    if (!maySee(state.key)) return;
+    if (!access.mayUse(state.key, context)) return;
     keys += 1;
     if (!state.key.toLowerCase().includes(text)) return;
     const run = deniedByKey.get(state.key);
@@ -81,27 +65,32 @@ export async function chooseRows(
     matching += 1;
     top.offer(state, needOf(state, run));
   };
-  await inSlices(states.values(), slices, taker, offer);
+  await inSlices(states.values(), slices, context, offer);
   if (unsurveyed) offer(unsurveyed);
-  await inSlices(recentDenials, slices, taker, (one) => {
+  await inSlices(recentDenials, slices, context, (one) => {
     if (states.has(one.key) || unsurveyed?.key === one.key) return;
-    offer(idleState(one.key, limitsOf(one.key)));
+    offer(idleState(one.key, policyOf(one.key)));
   });
   const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
-  return { rows, keys, counts, matching };
+  return {
+    rows,
+    /** How many keys the caller may see. */
+    keys,
+    /** How many of these contain the text, by state. */
+    counts,
+    /** How many of these are in the state. */
+    matching,
+  };
 }
 
-/** The limits of a key, by its rules or as a row has shown them. */
-interface IdleKey {
-  readonly limits: ForEachLimit<LimitInForce>;
-  readonly maxRequestsInQueue: number;
-}
-
-/** The state of a key in which nothing counts. */
-function idleState(key: string, { limits, maxRequestsInQueue }: IdleKey): InstanceState {
-  const idle = forEachLimit(limits, (limit) => ({ ...limit, used: 0, millisToWindowEnd: 0 }));
+/** The state of a key in which nothing counts. @param of the limits of the key, by its rules or as a row has shown them */
+function idleState(
+  key: string,
+  of: Pick<InstanceState, 'maxRequestsInQueue'> & { readonly limits: ForEachLimit<LimitInForce> },
+): InstanceState {
+  const idle = forEachLimit(of.limits, (limit) => ({ ...limit, used: 0, millisToWindowEnd: 0 }));
   const nothing = { held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
-  return { key, limits: idle, maxRequestsInQueue, ...nothing };
+  return { key, limits: idle, maxRequestsInQueue: of.maxRequestsInQueue, ...nothing };
 }
 
 /**
@@ -132,9 +121,8 @@ export async function refreshRows(
       }
     }),
   );
-  const top = new Top<KeyRow>(rows.length);
-  for (const row of fresh.flat()) top.offer(row, needOf(row, row.recentDenials));
-  return top.items;
+  const need = (row: KeyRow): number => needOf(row, row.recentDenials);
+  return fresh.flat().toSorted((a, b) => need(b) - need(a));
 }
 
 /**
@@ -144,7 +132,7 @@ export async function refreshRows(
 async function holdingsShown(
   { key, held }: Pick<InstanceState, 'key' | 'held'>,
   store: Operator<'holdings'>,
-): Promise<ShownHoldings | undefined> {
+): Promise<KeyRow['holdings']> {
   if (held === 0 || held > MOST_HITS) return undefined;
   const all = await store.ask('holdings', { key });
   const longestFirst = all.toSorted((a, b) => (b.heldMillis ?? -1) - (a.heldMillis ?? -1));

@@ -40,21 +40,21 @@ export class Top<T> {
   }
 }
 
-/** The states of a key, in the order in which they need a person. A key has any number of them. */
-export const KEY_STATES = ['paused', 'denied', 'queue_full', 'waiting', 'held', 'used'] as const;
-export type KeyState = (typeof KEY_STATES)[number];
-
 /** How much of a state a key has; 0 if it is not in the state. */
 type AmountOf = (state: InstanceState, run: DeniedKey | undefined) => number;
 
-const AMOUNTS: Readonly<Record<KeyState, AmountOf>> = {
+/** The states of a key, in the order in which they need a person. A key has any number of them. */
+const AMOUNTS = {
   paused: ({ pausedMillis }) => pausedMillis,
   denied: denialsOf,
   queue_full: ({ waiting, maxRequestsInQueue }) => (waiting >= maxRequestsInQueue ? waiting : 0),
   waiting: ({ waiting }) => waiting,
   held: ({ held }) => held,
   used: (state) => (state.limits.some(({ used }) => used > 0) ? fillOf(state) : 0),
-};
+} as const satisfies Readonly<Record<string, AmountOf>>;
+
+export type KeyState = keyof typeof AMOUNTS;
+export const KEY_STATES = Object.keys(AMOUNTS) as readonly KeyState[];
 
 /** @param run of the denials of the key, if it is denied now */
 export function statesOf(state: InstanceState, run: DeniedKey | undefined): KeyState[] {
@@ -122,12 +122,7 @@ const QUEUES_LOOKED_INTO = 5;
 type SurveyedLimiter = Pick<Limiter, 'list'> & Operator<'examine'>;
 
 /** All keys, as found by a walk through them. */
-export interface Survey {
-  readonly states: ReadonlyMap<string, InstanceState>;
-  /** The number of keys, including those that were not kept. */
-  readonly keys: number;
-  /** The replicas with places in the longest queues. */
-  readonly replicas: readonly QueueingReplica[];
+export interface Survey extends Pick<Walk, 'states' | 'keys' | 'replicas'> {
   /** False while the first walk goes on. */
   readonly isComplete: boolean;
   /** Since the walk began. */
@@ -161,13 +156,11 @@ export class KeySurvey {
     if ((!this.#found || this.#failure === 'unavailable') && this.#walking) {
       await Promise.race([this.#walking, delay(PATIENCE_MILLIS, undefined, { ref: false })]);
     }
-    const walk = this.#found ?? this.#underWay;
+    const { states, keys, replicas, begun } = this.#found ?? this.#underWay ?? new Walk(this.clock);
     return {
-      states: walk?.states ?? new Map<string, InstanceState>(),
-      keys: walk?.keys ?? 0,
-      replicas: walk?.replicas ?? [],
+      ...{ states, keys, replicas },
       isComplete: this.#found !== undefined,
-      ageMillis: walk ? this.clock.now() - walk.begun : 0,
+      ageMillis: this.clock.now() - begun,
       failure: this.#failure,
     };
   }
@@ -224,7 +217,9 @@ export class KeySurvey {
 class Walk {
   readonly begun: number;
   readonly states = new Map<string, InstanceState>();
-  replicas: QueueingReplica[] = [];
+  /** The replicas with places in the longest queues. */
+  replicas: readonly QueueingReplica[] = [];
+  /** The number of keys, including those that were not kept. */
   keys = 0;
   /** How long it took, without its pauses. */
   millis = 0;

@@ -1,18 +1,12 @@
 import type { RequestHandler } from 'express';
-import type { Logger } from 'pino';
 
 import { systemClock } from '../../../common/clock.js';
-import type { Settings } from '../../../config/settings.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, Limiter, Operator } from '../../../limiter/limiter.js';
-import type { Readiness } from '../../../readiness/readiness.js';
-import type { KeyPolicy } from '../../../rules/policy.js';
-import type { Rules } from '../../../rules/rules.js';
-import type { Access } from '../../../service/callers/access.js';
-import type { Slices } from '../../../service/deciding/slices.js';
-import type { Fleet, FleetView } from '../../../service/fleet/fleet.js';
+import type { InstanceState, Operator } from '../../../limiter/limiter.js';
+import type { FleetView } from '../../../service/fleet/fleet.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
-import { chooseRows, type KeyRow, refreshRows, type RowSources } from './key-rows.js';
+import type { HttpParts } from '../http-parts.js';
+import { chooseRows, type KeyRow, refreshRows } from './key-rows.js';
 import { KeySurvey, shownLimits, type Survey } from './key-survey.js';
 import { parseListQuery } from './ui-parameters.js';
 
@@ -20,19 +14,11 @@ import { parseListQuery } from './ui-parameters.js';
 const SHORTEST_INTERVAL_MILLIS = 2000;
 const INTERVAL_PER_KEY_MILLIS = 0.3;
 
-export interface OverviewParts extends ReplicaParts {
-  /** Shows what all replicas have decided, or what they had when it was up. */
-  readonly store: Limiter;
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Pick<Access, 'has' | 'mayUse' | 'mayUseAll'>;
-  readonly fleet: Pick<Fleet, 'look' | 'historyOf'>;
-  readonly slices: Pick<Slices, 'next'>;
-  readonly logger: Logger;
-}
-
 /** `GET /ui/data`: the replicas, and the keys that need a person most. */
-export function overview(parts: OverviewParts): RequestHandler {
-  const { store, access } = parts;
+export function overview(parts: HttpParts): RequestHandler {
+  // The store shows what all replicas have decided, or what they had when it was up.
+  const { service } = parts;
+  const { store, access } = service;
   const keySurvey = new KeySurvey(store, parts.logger);
   return async (request, response) => {
     const choice = parseListQuery(request.query);
@@ -40,19 +26,12 @@ export function overview(parts: OverviewParts): RequestHandler {
     const [survey, replica, fleet] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
-      parts.fleet.look(),
+      service.fleet.look(),
     ]);
     const { states, ...surveyed } = survey;
-    const sources: RowSources = {
-      states,
-      unsurveyed: await unsurveyed(states, choice.search, store),
-      recentDenials: fleet.denied,
-      limitsOf: parts.policyOf,
-      maySee: (key) => access.mayUse(key, context),
-      slices: parts.slices,
-      taker: context,
-    };
-    const { rows, keys: kept, counts, matching } = await chooseRows(sources, choice);
+    const newer = await unsurveyed(states, choice.search, store);
+    const chosen = await chooseRows(service, context, states, newer, fleet.denied, choice);
+    const { rows, keys: kept, counts, matching } = chosen;
     const keys = await refreshRows(rows, store, (key, state) => keySurvey.update(key, state));
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
@@ -71,7 +50,7 @@ export function overview(parts: OverviewParts): RequestHandler {
 
 /** Finds the key that has a whole text as its name, if it was not surveyed. */
 async function unsurveyed(
-  states: RowSources['states'],
+  states: Survey['states'],
   text: string,
   store: Operator<'inspect'>,
 ): Promise<InstanceState | undefined> {
@@ -84,22 +63,14 @@ async function unsurveyed(
   }
 }
 
-interface ReplicaParts {
-  readonly rules: Pick<Rules, 'current' | 'isStale'>;
-  readonly readiness: Pick<Readiness, 'assess'>;
-  readonly settings: Pick<Settings, 'REDIS_URL' | 'REDIS_MODE'>;
-  readonly replica: string;
-}
-
 export type DescribedReplica = Readonly<Awaited<ReturnType<typeof describeReplica>>>;
 
 /**
  * What the head of the page shows: the replica that answers. Behind a load balancer, another one may answer the next
  * request.
  */
-async function describeReplica(parts: ReplicaParts) {
-  const { rules, settings, replica } = parts;
-  const { reasons, remarks } = await parts.readiness.assess();
+async function describeReplica({ rules, settings, replica, readiness }: HttpParts) {
+  const { reasons, remarks } = await readiness.assess();
   return {
     replica,
     store: settings.REDIS_URL === undefined ? 'memory' : `redis ${settings.REDIS_MODE}`,

@@ -130,7 +130,7 @@ describe('watched keys', () => {
   beforeEach(() => {
     clock = new ManualClock(START);
     waiting = new Map();
-    keys = new WatchedKeys({ limiter: { waiting: (key = '') => waiting.get(key) ?? 0 }, clock });
+    keys = new WatchedKeys({ waiting: (key = '') => waiting.get(key) ?? 0 }, clock);
   });
 
   test('the decisions about a key are counted by steps, from the first whole one on', async () => {
@@ -252,7 +252,7 @@ describe('the fleet', () => {
   };
 
   test('asks one question at a time, and those who come meanwhile share the next one', async () => {
-    const watchedKeys = new WatchedKeys({ limiter: { waiting: () => 0 }, clock: systemClock });
+    const watchedKeys = new WatchedKeys({ waiting: () => 0 }, systemClock);
     const questions: { keys: readonly string[]; answer: (reports: OtherReport[]) => void }[] = [];
     const fleet = new Fleet({
       report: () => Promise.resolve(REPORT),
