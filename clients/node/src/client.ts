@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
 import type { CheckElement, CheckResult, ReleaseElement, ReleaseResult } from './api.js';
-import { approvalOf, type Hold, Holder, Permit } from './calls/permit.js';
 import {
   decisionIn,
   decisionOf,
@@ -12,14 +11,16 @@ import {
   statusIn,
 } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
-import { type Handling, PendingRequest } from './calls/pending-request.js';
-import type { Answer } from './calls/exchange.js';
+import { type Answer, LATE_MILLIS } from './calls/exchange.js';
 import * as known from './calls/known-options.js';
 import { faultOfGroup, notUnicode } from './calls/known-options.js';
-import { answerWith, sendAlone, Waits } from './calls/waits.js';
-import { isAddress, type LoneCall, Service } from './calls/service.js';
+import { type Common, type Handling, PendingRequest, within } from './calls/pending-request.js';
+import { approvalOf, type Hold, holderOf, whileHeld } from './calls/permit.js';
+import { checkCall, isAddress, Service, type ServiceCall } from './calls/service.js';
+import { Waits } from './calls/waits.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
+  AskOptions,
   CheckOptions,
   ClientOptions,
   ListOptions,
@@ -48,12 +49,13 @@ const NO_OPTIONS = {};
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
-  readonly #holder: Holder;
-  readonly #checks: Handling<CheckElement, CheckResult, Decision>;
-  readonly #loneChecks: Handling<CheckElement, Answer, Decision>;
+  /** Who holds approvals. */
+  readonly #holder: string | undefined;
+  readonly #common: Common;
+  readonly #service: Service;
+  readonly #checks: Batcher<CheckElement, CheckResult>;
+  readonly #releases: Batcher<ReleaseElement, ReleaseResult>;
   readonly #waits: Waits;
-  readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
-  readonly #others: <Value>(read: (answer: Answer) => Value) => Handling<LoneCall, Answer, Value>;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
@@ -63,58 +65,21 @@ export class SluiceClient {
     demand('above 0', (value) => value > 0, { timeoutMillis, maxCalls, longPollMillis });
     const { retries = DEFAULT_RETRIES, keepMillis = DEFAULT_KEEP_MILLIS } = given;
     demand('at least 0', (value) => value >= 0, { retries, keepMillis });
-    this.#holder = new Holder(given.holder);
+    this.#holder = holderOf(given.holder);
     const service = new Service(given);
-    const retrying = { retries, addresses: service.addresses };
-
-    const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (...call) =>
-      service.callMany('POST', ...call),
+    this.#service = service;
+    this.#common = { retries, addresses: service.addresses, timeoutMillis };
+    this.#checks = new Batcher(maxCalls, (body, millis) =>
+      within(millis + LATE_MILLIS, (signal) => service.send({ method: 'POST', body, signal })),
     );
-    // An approval that arrives after its caller has gone is released.
-    const giveBack = ({ key }: CheckElement, decision: Decision): void => {
-      if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
-    };
-    const deciding = { late: giveBack, isRepeatable: () => false, retrying };
-    this.#checks = {
-      ...deciding,
-      read: decisionOf,
-      send: (request) => checks.add(request),
-      timeoutMillis,
-    };
-    this.#loneChecks = {
-      ...deciding,
-      read: decisionIn,
-      send: (request) => {
-        const { element, timeoutMillis: longest } = request;
-        const onLate = (answer: Answer): void => request.answered(answer);
-        void answerWith(request, service.checkOne(element, longest, onLate));
-      },
-      timeoutMillis,
-    };
-    this.#waits = new Waits({
+    this.#releases = new Batcher(maxCalls, (body, millis) =>
+      within(millis, (signal) => service.send({ method: 'DELETE', body, signal })),
+    );
+    this.#waits = new Waits(keepMillis, {
+      ...this.#common,
       service,
-      retrying,
-      keepMillis,
       longPollMillis,
-      lateMillis: timeoutMillis,
       release: (...approval) => this.release(...approval),
-    });
-
-    const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
-      service.callMany('DELETE', body, millis),
-    );
-    // Nothing has to be done about an answer that arrives after its caller has gone.
-    const changing = { late: () => undefined, timeoutMillis, isRepeatable: () => true, retrying };
-    this.#releases = {
-      ...changing,
-      read: isReleased,
-      send: (request) => releases.add(request),
-    };
-    this.#others = (read) => ({
-      ...changing,
-      read,
-      send: (request) =>
-        void sendAlone(request, (signal) => service.callAlone(request.element, signal)),
     });
   }
 
@@ -127,10 +92,15 @@ export class SluiceClient {
     const wrong = faultIn(known.CHECK, options, key);
     if (wrong) return Promise.reject(wrong);
     const { quota, ...asking } = options;
-    const element = this.#holder.named({ key, ...saidIn(asking) });
-    return quota
-      ? new PendingRequest(element, this.#loneChecks, options).value
-      : new PendingRequest(element, this.#checks, options).value;
+    const element = this.#elementOf(key, asking);
+    return this.#decide(key, options, false, (request) => {
+      if (!quota) return this.#checks.add(element, request).then(decisionOf);
+      const millis = request.timeoutMillis + LATE_MILLIS;
+      const call = checkCall(element);
+      const send = (signal: AbortSignal): Promise<Answer> =>
+        this.#service.send({ ...call, signal });
+      return within(millis, send).then(decisionIn);
+    });
   }
 
   /**
@@ -143,8 +113,13 @@ export class SluiceClient {
     const wrong = faultIn(known.WAIT, options, key);
     if (wrong) return Promise.reject(wrong);
     const { onProgress, ...asking } = options;
-    const element = this.#holder.named({ key, ...saidIn(asking) });
-    return this.#waits.decisionOn({ element, onProgress }, options);
+    const element = this.#elementOf(key, asking);
+    const { signal, timeoutMillis = Infinity, holdMillis } = options;
+    // If the one that was lost is approved, nobody renews its hold, so that the approval ends with it.
+    const isRepeatable = holdMillis !== undefined;
+    return this.#decide(key, { signal, timeoutMillis }, isRepeatable, (request) =>
+      this.#waits.send({ element, onProgress }, request),
+    );
   }
 
   /**
@@ -180,7 +155,10 @@ export class SluiceClient {
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
     const wrong = faultIn(known.REQUEST, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
+    const element = { key, request_id: requestId };
+    return this.#change(options, (request) =>
+      this.#releases.add(element, request).then(isReleased),
+    );
   }
 
   /**
@@ -267,45 +245,63 @@ export class SluiceClient {
     const holdMillis = given === false ? undefined : given;
     const askedAt = performance.now();
     const { requestId, uncounted } = await this.#approval(key, { ...options, holdMillis });
-    const hold =
-      holdMillis === undefined || uncounted ? undefined : this.#holdOf(key, requestId, holdMillis);
-    const permit = new Permit(hold, options.signal);
-    try {
-      return await work(await permit.begin(askedAt), requestId);
-    } finally {
-      permit.end();
-      if (!permit.isLost) await this.release(key, requestId).catch(onReleaseError ?? ignore);
-    }
+    const renew: Hold['renew'] = (signal, millis) => {
+      const timeoutMillis = Math.min(millis, this.#common.timeoutMillis);
+      return this.renew(key, requestId, { signal, timeoutMillis });
+    };
+    const isHeld = holdMillis !== undefined && !uncounted;
+    return whileHeld(
+      isHeld ? { key, requestId, holdMillis, renew } : undefined,
+      askedAt,
+      options.signal,
+      (signal) => work(signal, requestId),
+      () => this.release(key, requestId).catch(onReleaseError ?? ignore),
+    );
+  }
+
+  /** What a check asks for, with its holder if the approval is to be held. */
+  #elementOf<Options extends AskOptions>(key: string, options: Options) {
+    const element = { key, ...saidIn(options) };
+    return options.holdMillis === undefined ? element : { ...element, holder: this.#holder };
+  }
+
+  /** Sends a check or a wait. An approval that arrives after its caller has gone is released. */
+  #decide(
+    key: string,
+    options: RequestOptions,
+    isRepeatable: boolean,
+    send: Handling<Decision>['send'],
+  ): Promise<Decision> {
+    const late = (decision: Decision): void => {
+      if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
+    };
+    return new PendingRequest({ send, late, isRepeatable }, this.#common, options).value;
+  }
+
+  /** Sends a request of another kind. Nothing has to be done about an answer that arrives after its caller has gone. */
+  #change<Value>(options: RequestOptions, send: Handling<Value>['send']): Promise<Value> {
+    return new PendingRequest({ send, isRepeatable: true }, this.#common, options).value;
   }
 
   /** Sends a request that is neither a check nor a release, unless something is wrong with it. */
   #ask<Value>(
     read: (answer: Answer) => Value,
-    call: LoneCall,
+    call: Omit<ServiceCall, 'signal'>,
     options: RequestOptions,
     names: Readonly<Record<string, true>> = known.REQUEST,
   ): Promise<Value> {
-    const [key, requestId] = call.names;
+    const [key = '', requestId] = call.names ?? [];
     const wrong = faultIn(names, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest(call, this.#others(read), options).value;
+    return this.#change(options, (request) =>
+      this.#service.send({ ...call, signal: request.gone }).then(read),
+    );
   }
 
   /** @throws as `permit` */
   async #approval(key: string, options: PermitOptions): Promise<Approval> {
     known.demandKnown(options, known.PERMIT);
     return approvalOf(this, key, options);
-  }
-
-  #holdOf(key: string, requestId: string, holdMillis: number): Hold {
-    const { timeoutMillis: longest } = this.#releases;
-    return {
-      key,
-      requestId,
-      holdMillis,
-      renew: (signal, millis) =>
-        this.renew(key, requestId, { signal, timeoutMillis: Math.min(millis, longest) }),
-    };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CheckResult, KnownErrorCode, ReleaseResult, UncountedErrorCode } from '../api.js';
 import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
-import { AnswerPart, parsed } from './answer-part.js';
+import { AnswerPart } from './answer-part.js';
 import type { Answer } from './exchange.js';
 import { quotaOf, wholeNumber } from './quota.js';
 
@@ -112,7 +112,7 @@ function resultOf(answer: Answer): CheckResult {
 /** The results of a bulk request, in the order of its elements. */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
   demandSuccess(answer);
-  const results = parsed(answer.text);
+  const results = answer.body;
   const isResult = (result: { readonly status?: unknown } | null): boolean =>
     typeof result?.status === 'number';
   if (Array.isArray(results) && results.length === count && results.every(isResult)) return results;
@@ -126,24 +126,22 @@ function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAn
   return new SluiceUnavailableError(error, { status, code, mayHaveCounted, retryAfterSeconds });
 }
 
-function errorAnswerOf(answer: Answer): ErrorAnswer {
-  const { status, headers, text } = answer;
-  const body = parsed(text) as
-    { readonly error?: unknown; readonly code?: unknown } | null | undefined;
-  const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
-  return {
-    status,
-    error,
-    code: typeof body?.code === 'string' ? body.code : undefined,
-    retryAfter: wholeNumber(headers['retry-after']),
-  };
+function errorAnswerOf({ status, headers, body }: Answer): ErrorAnswer {
+  const error = textIn(body, 'error') ?? `status ${status}`;
+  const retryAfter = wholeNumber(headers['retry-after']);
+  return { status, error, code: textIn(body, 'code'), retryAfter };
 }
 
-function limitIn({ text }: Answer): string | undefined {
-  const body = parsed(text) as { readonly limit?: unknown } | null | undefined;
-  return typeof body?.limit === 'string' ? body.limit : undefined;
+function limitIn({ body }: Answer): string | undefined {
+  return textIn(body, 'limit');
 }
 
-function bodyOf({ text, status }: Answer): AnswerPart {
-  return new AnswerPart(parsed(text), status);
+/** A text in a body of any kind. */
+function textIn(body: unknown, name: 'error' | 'code' | 'limit'): string | undefined {
+  const value = (body as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function bodyOf({ body, status }: Answer): AnswerPart {
+  return new AnswerPart(body, status);
 }

@@ -2,37 +2,31 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { KnownErrorCode } from '../api.js';
+import type { CheckElement, KnownErrorCode } from '../api.js';
 import type { Decision, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
+import type { WaitOptions } from '../options.js';
 import { turnIn } from './answers.js';
-import type { Answer } from './exchange.js';
 import {
   counted,
   pauseMillis,
   type PendingRequest,
-  type Retrying,
+  type Common,
   STOPPING,
+  within,
 } from './pending-request.js';
-import type { Service, WaitElement } from './service.js';
+import { checkCall, type Service } from './service.js';
 
 /** A wait as its caller asks for it. */
-export interface Wait {
-  readonly element: WaitElement;
-  readonly onProgress: ((progress: WaitProgress) => void) | undefined;
+export interface Wait extends Pick<WaitOptions, 'onProgress'> {
+  readonly element: CheckElement & Pick<WaitOptions, 'maxWaitMillis'>;
 }
 
-/** Answered by Sluice, or with the decision on a wait of several requests. */
-export type WaitRequest = PendingRequest<Wait, Answer | Decision, Decision>;
-
 /** What all waits of a client that keep their places have in common. */
-export interface Keeping {
-  readonly service: Pick<Service, 'waitKept'>;
-  readonly retrying: Retrying;
+export interface Keeping extends Common {
+  readonly service: Service;
   /** The longest request, in ms. */
   readonly longPollMillis: number;
-  /** How much later than it is due an answer may come, in ms. */
-  readonly lateMillis: number;
   /** @returns false if there was nothing to release */
   readonly release: (key: string, requestId: string) => Promise<boolean>;
 }
@@ -59,14 +53,15 @@ export class KeptWait {
   #mayHaveCounted = false;
 
   constructor(
-    private readonly request: WaitRequest,
+    private readonly wait: Wait,
+    private readonly request: PendingRequest<Decision>,
     private readonly keepMillis: number,
     private readonly keeping: Keeping,
   ) {
-    const { maxWaitMillis = Infinity } = request.element.element;
-    this.#endsAt = performance.now() + maxWaitMillis;
+    this.#endsAt = performance.now() + (wait.element.maxWaitMillis ?? Infinity);
     this.#longestMillis = keeping.longPollMillis;
-    this.#retries = new KeptRetries(keeping.retrying, keepMillis, this.#endsAt);
+    this.#retries = new KeptRetries(keeping, keepMillis, this.#endsAt);
+    request.gone.addEventListener('abort', () => this.leave());
   }
 
   /**
@@ -88,7 +83,7 @@ export class KeptWait {
         this.#hasProgress = true;
         this.#wasCut = false;
         if (this.#endsAt <= performance.now()) return this.#denied(turn);
-        this.request.element.onProgress?.(turn);
+        this.wait.onProgress?.(turn);
         pauseMillis = askedAt + dueMillis - performance.now();
       } catch (error) {
         pauseMillis = this.#pauseAfter(error, askedAt);
@@ -99,26 +94,31 @@ export class KeptWait {
 
   /** Its caller has left: ends its request, and gives back its place or its approval. */
   leave(): void {
+    if (this.#gone.signal.aborted) return;
     this.#gone.abort();
     if (this.request.mayHaveCounted) void this.#giveBack();
   }
 
   /** For how long to ask now: a caller that wants to know its place is told at once. */
   #nextSeconds(now: number): number {
-    if (this.request.element.onProgress && !this.#hasProgress) return 0;
+    if (this.wait.onProgress && !this.#hasProgress) return 0;
     return Math.ceil(Math.min(this.#longestMillis, Math.max(0, this.#endsAt - now)) / 1000);
   }
 
   async #ask(seconds: number): Promise<Decision | WaitProgress> {
-    const { service, lateMillis } = this.keeping;
+    const { service, timeoutMillis } = this.keeping;
     this.request.isSent = true;
-    const element = {
-      ...this.request.element.element,
-      requestId: this.#requestId,
-      keepMillis: this.keepMillis,
-    };
-    const { signal } = this.#gone;
-    return turnIn(await service.waitKept(element, seconds, seconds * 1000 + lateMillis, signal));
+    const kept = { requestId: this.#requestId, keepMillis: this.keepMillis };
+    const call = checkCall({ ...this.wait.element, ...kept }, { canWait: true });
+    const headers = { Prefer: `wait=${seconds}` };
+    const gone = this.#gone.signal;
+    // An answer may come later than it is due by as much as any answer may take.
+    const answer = within(
+      seconds * 1000 + timeoutMillis,
+      (signal) => service.send({ ...call, headers, signal, gone }),
+      gone,
+    );
+    return turnIn(await answer);
   }
 
   /** How long to wait before it asks again, in ms. @throws the error if it must not */
@@ -157,7 +157,7 @@ export class KeptWait {
 
   async #giveBack(): Promise<void> {
     const release = (): Promise<boolean> =>
-      this.keeping.release(this.request.element.element.key, this.#requestId).catch(() => false);
+      this.keeping.release(this.wait.element.key, this.#requestId).catch(() => false);
     if (await release()) return;
     await sleep(OVERTAKEN_MILLIS);
     await release();
@@ -184,7 +184,7 @@ class KeptRetries {
 
   /** @param endsAt when its place ends in any case; Infinity if it has no such time */
   constructor(
-    private readonly retrying: Retrying,
+    private readonly common: Common,
     private readonly keepMillis: number,
     private readonly endsAt: number,
   ) {}
@@ -207,12 +207,12 @@ class KeptRetries {
     this.#failures += 1;
     const isOfAddress = isHandedOver || status === undefined || code === STOPPING;
     // One address may lead to several replicas.
-    const addresses = Math.max(this.retrying.addresses, isHandedOver ? 2 : 1);
+    const addresses = Math.max(this.common.addresses, isHandedOver ? 2 : 1);
     if (isOfAddress && this.#failures < addresses) return 0;
     const millis = pauseMillis(retryAfterSeconds, Math.min(this.#pauses, LAST_GROWTH));
     const keptUntil = Math.min(this.#failingSince + this.keepMillis, this.endsAt);
     const isKept = this.#mayHavePlace && now + millis < keptUntil;
-    if (!isKept && this.#pauses >= this.retrying.retries) return Infinity;
+    if (!isKept && this.#pauses >= this.common.retries) return Infinity;
     this.#failures = 0;
     this.#pauses += 1;
     return millis;

@@ -11,12 +11,29 @@ import type { RequestOptions } from '../options.js';
 const LONGEST_TIMER_MILLIS: number = 2 ** 31 - 1;
 
 /** A timer for a time that may be infinite. */
-export function setTimer<T>(
-  callback: (argument: T) => void,
+export function setTimer(callback: () => void, millis: number): NodeJS.Timeout | undefined {
+  return millis <= LONGEST_TIMER_MILLIS ? setTimeout(callback, millis) : undefined;
+}
+
+/**
+ * Sends on a connection that is closed after a time.
+ * @param gone also closes it when it is aborted
+ */
+export async function within<T>(
   millis: number,
-  argument: T,
-): NodeJS.Timeout | undefined {
-  return millis <= LONGEST_TIMER_MILLIS ? setTimeout(callback, millis, argument) : undefined;
+  send: (connection: AbortSignal) => Promise<T>,
+  gone?: AbortSignal,
+): Promise<T> {
+  const connection = new AbortController();
+  const close = (): void => connection.abort();
+  const timer = setTimer(close, millis);
+  gone?.addEventListener('abort', close);
+  try {
+    return await send(connection.signal);
+  } finally {
+    clearTimeout(timer);
+    gone?.removeEventListener('abort', close);
+  }
 }
 
 /** The first pause before an unreachable server is tried again. */
@@ -68,23 +85,20 @@ function callAll(this: AbortSignal): void {
   for (const listener of listeners) listener();
 }
 
-/** How all requests of one kind are handled. */
-export interface Handling<Element, Result, Value> {
-  /** Leads to a call of `answered` or `failed`, unless the request is over before. */
-  readonly send: (request: PendingRequest<Element, Result, Value>) => void;
-  /** @throws SluiceError if the result is an error */
-  readonly read: (result: Result) => Value;
-  /** Takes a value that arrives after its request is over. */
-  readonly late: (element: Element, value: Value) => void;
-  /** The default time limit of a request; `Infinity` for none. */
-  readonly timeoutMillis: number;
-  /** Whether a request may be sent again although the first may have taken effect. */
-  readonly isRepeatable: (element: Element) => boolean;
-  readonly retrying: Retrying;
+/** How a request is handled. */
+export interface Handling<Value> {
+  /** Sends it once. @throws SluiceError if the answer is an error, or there is none */
+  readonly send: (request: PendingRequest<Value>) => Promise<Value>;
+  /** Takes a value that arrives after the request is over. */
+  readonly late?: (value: Value) => void;
+  /** Whether it may be sent again although the first may have taken effect. */
+  readonly isRepeatable: boolean;
 }
 
-/** What the retries of all requests of a client have in common. */
-export interface Retrying {
+/** What all requests of a client have in common. */
+export interface Common {
+  /** The default time limit. */
+  readonly timeoutMillis: number;
   /** How often a request is sent again after a pause. */
   readonly retries: number;
   /** Each of these is tried before a pause. */
@@ -98,12 +112,11 @@ export const STOPPING: UncountedErrorCode = 'SHUTTING_DOWN';
  * A request of one caller until it is answered, out of time, or aborted. It is sent again a few times if that can't take
  * two approvals: at once if another address may answer, else after a pause.
  */
-export class PendingRequest<Element, Result, Value> {
+export class PendingRequest<Value> {
   readonly value: Promise<Value>;
   readonly timeoutMillis: number;
   /** Whether it is sent. Before that, nothing was counted. */
   isSent = false;
-  onGone: (() => void) | undefined;
   readonly #startedAt = performance.now();
   #resolve!: (value: Value) => void;
   #reject!: (error: unknown) => void;
@@ -113,14 +126,15 @@ export class PendingRequest<Element, Result, Value> {
   /** How many addresses have failed it since the last pause. */
   #failures = 0;
   #pauses = 0;
+  #gone: AbortController | undefined;
   #endListening: (() => void) | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
 
   constructor(
-    readonly element: Element,
-    private readonly handling: Handling<Element, Result, Value>,
-    { signal, timeoutMillis = handling.timeoutMillis }: RequestOptions,
+    private readonly handling: Handling<Value>,
+    private readonly common: Common,
+    { signal, timeoutMillis = common.timeoutMillis }: RequestOptions,
   ) {
     this.timeoutMillis = timeoutMillis;
     this.value = new Promise<Value>((resolve, reject) => {
@@ -132,8 +146,8 @@ export class PendingRequest<Element, Result, Value> {
       return;
     }
     if (signal) this.#endListening = onAbort(signal, () => this.leave(signal.reason));
-    this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
-    this.#send();
+    this.#deadline = setTimer(() => this.#outOfTime(), timeoutMillis);
+    void this.#send();
   }
 
   /** Whether it is sent, or was sent before and may have taken effect. */
@@ -146,28 +160,45 @@ export class PendingRequest<Element, Result, Value> {
     return this.#isOver;
   }
 
+  /** Aborted once its caller waits no longer. */
+  get gone(): AbortSignal {
+    this.#gone ??= new AbortController();
+    return this.#gone.signal;
+  }
+
   /** How long its caller still waits, in ms; Infinity without a time limit. */
   get millisLeft(): number {
     return this.timeoutMillis - (performance.now() - this.#startedAt);
   }
 
-  answered(result: Result): void {
-    let value: Value;
-    try {
-      value = this.handling.read(result);
-    } catch (error) {
-      this.failed(error);
-      return;
-    }
-    if (this.#isOver) {
-      this.handling.late(this.element, value);
-      return;
-    }
+  leave(reason: unknown): void {
     this.#end();
-    this.#resolve(value);
+    this.#reject(reason);
+    this.#gone?.abort();
   }
 
-  failed(error: unknown): void {
+  #outOfTime(): void {
+    const { timeoutMillis, mayHaveCounted } = this;
+    const message = `no answer within ${timeoutMillis} ms`;
+    this.leave(new SluiceTimeoutError(message, { mayHaveCounted }));
+  }
+
+  async #send(): Promise<void> {
+    this.isSent = true;
+    try {
+      const value = await this.handling.send(this);
+      if (this.#isOver) {
+        this.handling.late?.(value);
+        return;
+      }
+      this.#end();
+      this.#resolve(value);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
     if (this.#isOver) return;
     const millis = this.#pauseAfter(error);
     if (millis >= this.millisLeft) {
@@ -177,33 +208,19 @@ export class PendingRequest<Element, Result, Value> {
     }
     this.isSent = false;
     if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
-    this.#pause = setTimeout(() => this.#send(), millis);
-  }
-
-  leave(reason: unknown): void {
-    this.#end();
-    this.#reject(reason);
-    this.onGone?.();
-  }
-
-  #send(): void {
-    try {
-      this.handling.send(this);
-    } catch (error) {
-      this.failed(error);
-    }
+    this.#pause = setTimeout(() => void this.#send(), millis);
   }
 
   /** How long to wait before it is sent again; for ever if it must not be. */
   #pauseAfter(error: unknown): number {
     if (!(error instanceof SluiceUnavailableError)) return Infinity;
     const isLost = error.status === undefined;
-    const { isRepeatable, retrying } = this.handling;
-    if (error.mayHaveCounted && !(isLost && isRepeatable(this.element))) return Infinity;
+    const { retries, addresses } = this.common;
+    if (error.mayHaveCounted && !(isLost && this.handling.isRepeatable)) return Infinity;
     this.#failures += 1;
     const isOfAddress = isLost || error.code === STOPPING;
-    if (isOfAddress && this.#failures < retrying.addresses) return 0;
-    if (this.#pauses >= retrying.retries) return Infinity;
+    if (isOfAddress && this.#failures < addresses) return 0;
+    if (this.#pauses >= retries) return Infinity;
     const millis = pauseMillis(error.retryAfterSeconds, this.#pauses);
     this.#failures = 0;
     this.#pauses += 1;
@@ -216,14 +233,6 @@ export class PendingRequest<Element, Result, Value> {
     clearTimeout(this.#pause);
     this.#endListening?.();
   }
-}
-
-type Late = Pick<PendingRequest<never, never, never>, 'timeoutMillis' | 'mayHaveCounted' | 'leave'>;
-
-function outOfTime(request: Late): void {
-  const { timeoutMillis, mayHaveCounted } = request;
-  const message = `no answer within ${timeoutMillis} ms`;
-  request.leave(new SluiceTimeoutError(message, { mayHaveCounted }));
 }
 
 /** The error of a request that was sent before, and may have counted then. */
