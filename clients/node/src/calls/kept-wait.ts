@@ -8,10 +8,10 @@ import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { WaitOptions } from '../options.js';
 import { turnIn } from './answers.js';
 import {
+  type Common,
   counted,
   pauseMillis,
   type PendingRequest,
-  type Common,
   STOPPING,
   within,
 } from './pending-request.js';
@@ -35,6 +35,8 @@ const TAKEN_OVER: KnownErrorCode = 'PLACE_TAKEN_OVER';
 const USED: KnownErrorCode = 'REQUEST_ID_USED';
 /** Between two requests at least, if the first has ended before it was due. */
 const LEAST_INTERVAL_MILLIS = 1000;
+/** From here on, pauses grow no longer: 2.7 s, which is a small part of the time for which a place is kept. */
+const LAST_GROWTH = 3;
 /** A request may arrive after the DELETE that was sent after it. */
 const OVERTAKEN_MILLIS = 1000;
 
@@ -45,12 +47,16 @@ const OVERTAKEN_MILLIS = 1000;
 export class KeptWait {
   readonly #gone = new AbortController();
   readonly #endsAt: number;
-  readonly #retries: KeptRetries;
   #requestId = randomUUID();
   #longestMillis: number;
   #wasCut = false;
   #hasProgress = false;
+  /** Whether it may have its place. */
   #mayHaveCounted = false;
+  #failingSince: number | undefined;
+  /** How many addresses have failed it since the last pause. */
+  #failures = 0;
+  #pauses = 0;
 
   constructor(
     private readonly wait: Wait,
@@ -60,7 +66,6 @@ export class KeptWait {
   ) {
     this.#endsAt = performance.now() + (wait.element.maxWaitMillis ?? Infinity);
     this.#longestMillis = keeping.longPollMillis;
-    this.#retries = new KeptRetries(keeping, keepMillis, this.#endsAt);
     request.gone.addEventListener('abort', () => this.leave());
   }
 
@@ -78,8 +83,7 @@ export class KeptWait {
       try {
         const turn = await this.#ask(seconds);
         if ('approved' in turn) return turn;
-        this.#retries.placed();
-        this.#mayHaveCounted = true;
+        this.#placed();
         this.#hasProgress = true;
         this.#wasCut = false;
         if (this.#endsAt <= performance.now()) return this.#denied(turn);
@@ -125,21 +129,50 @@ export class KeptWait {
   #pauseAfter(error: unknown, askedAt: number): number {
     if (this.request.isOver) throw error;
     const now = performance.now();
-    const isTakenOver = isConflict(error, TAKEN_OVER);
-    this.#mayHaveCounted ||=
-      isTakenOver || (error instanceof SluiceUnavailableError && error.mayHaveCounted);
+    if (isConflict(error, TAKEN_OVER)) this.#placed();
+    else if (error instanceof SluiceUnavailableError) this.#mayHaveCounted ||= error.mayHaveCounted;
     this.request.isSent = this.#mayHaveCounted;
-    if (isTakenOver || isConflict(error, USED)) {
-      if (isTakenOver) this.#retries.placed();
-      // The answer with its approval was lost until the approval had lapsed.
-      else this.#requestId = randomUUID();
+    // The answer with its approval was lost until the approval had lapsed.
+    if (isConflict(error, USED)) this.#requestId = randomUUID();
+    if (isConflict(error, TAKEN_OVER) || isConflict(error, USED)) {
       return askedAt + LEAST_INTERVAL_MILLIS - now;
     }
     if (!(error instanceof SluiceUnavailableError)) throw error;
     this.#shorten(error.status, now - askedAt);
-    const millis = this.#retries.pauseAfter(error);
+    const millis = this.#retryMillis(error, now);
     if (millis < this.request.millisLeft) return millis;
     throw this.#mayHaveCounted ? counted(error) : error;
+  }
+
+  /** Sluice has answered that the wait has its place. */
+  #placed(): void {
+    this.#mayHaveCounted = true;
+    this.#failingSince = undefined;
+    this.#failures = 0;
+    this.#pauses = 0;
+  }
+
+  /**
+   * How long to wait in ms before it is sent again after a failure; Infinity if it must not be. Each address is asked before
+   * a pause. The wait goes on while its place may be kept, and as often as any request in any case.
+   */
+  #retryMillis(error: SluiceUnavailableError, now: number): number {
+    const { status, code, retryAfterSeconds } = error;
+    // A replica that stops keeps the places of its waiters, and asks for no pause.
+    const isHandedOver = retryAfterSeconds === 0;
+    this.#failingSince = isHandedOver ? now : (this.#failingSince ?? now);
+    this.#failures += 1;
+    const isOfAddress = isHandedOver || status === undefined || code === STOPPING;
+    // One address may lead to several replicas.
+    const addresses = Math.max(this.keeping.addresses, isHandedOver ? 2 : 1);
+    if (isOfAddress && this.#failures < addresses) return 0;
+    const millis = pauseMillis(retryAfterSeconds, Math.min(this.#pauses, LAST_GROWTH));
+    const keptUntil = Math.min(this.#failingSince + this.keepMillis, this.#endsAt);
+    const isKept = this.#mayHaveCounted && now + millis < keptUntil;
+    if (!isKept && this.#pauses >= this.keeping.retries) return Infinity;
+    this.#failures = 0;
+    this.#pauses += 1;
+    return millis;
   }
 
   /** Asks for shorter requests if something on the way, such as a proxy, has ended two in a row. */
@@ -166,55 +199,4 @@ export class KeptWait {
 
 function isConflict(error: unknown, code: KnownErrorCode): boolean {
   return error instanceof SluiceError && error.status === 409 && error.code === code;
-}
-
-/** From here on, pauses grow no longer: 2.7 s, which is a small part of the time for which a place is kept. */
-const LAST_GROWTH = 3;
-
-/**
- * When a wait that keeps its place is sent again after a failure. Each address is asked before a pause. The wait goes on
- * while its place may be kept, and as often as any request in any case.
- */
-class KeptRetries {
-  #mayHavePlace = false;
-  #failingSince: number | undefined;
-  /** How many addresses have failed it since the last pause. */
-  #failures = 0;
-  #pauses = 0;
-
-  /** @param endsAt when its place ends in any case; Infinity if it has no such time */
-  constructor(
-    private readonly common: Common,
-    private readonly keepMillis: number,
-    private readonly endsAt: number,
-  ) {}
-
-  /** Sluice has answered that the wait has its place. */
-  placed(): void {
-    this.#mayHavePlace = true;
-    this.#failingSince = undefined;
-    this.#failures = 0;
-    this.#pauses = 0;
-  }
-
-  /** How long to wait in ms before it is sent again; Infinity if it must not be. */
-  pauseAfter({ status, code, mayHaveCounted, retryAfterSeconds }: SluiceUnavailableError): number {
-    const now = performance.now();
-    // A replica that stops keeps the places of its waiters, and asks for no pause.
-    const isHandedOver = retryAfterSeconds === 0;
-    this.#mayHavePlace ||= mayHaveCounted;
-    this.#failingSince = isHandedOver ? now : (this.#failingSince ?? now);
-    this.#failures += 1;
-    const isOfAddress = isHandedOver || status === undefined || code === STOPPING;
-    // One address may lead to several replicas.
-    const addresses = Math.max(this.common.addresses, isHandedOver ? 2 : 1);
-    if (isOfAddress && this.#failures < addresses) return 0;
-    const millis = pauseMillis(retryAfterSeconds, Math.min(this.#pauses, LAST_GROWTH));
-    const keptUntil = Math.min(this.#failingSince + this.keepMillis, this.endsAt);
-    const isKept = this.#mayHavePlace && now + millis < keptUntil;
-    if (!isKept && this.#pauses >= this.common.retries) return Infinity;
-    this.#failures = 0;
-    this.#pauses += 1;
-    return millis;
-  }
 }
