@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { ApprovalObserver } from '../limiter/limiter.js';
+import { SCRIPTS } from '../redis/scripts/scripts.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { Rules } from '../rules/rules.js';
 import { checkMetrics, reasonCounter } from './check-metrics.js';
@@ -152,25 +153,7 @@ const CALL_BUCKETS_SECONDS = [
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
 
-/** The scripts and the outcomes of a call. Their series exist from the start. */
-const SCRIPTS = [
-  'check',
-  'settle',
-  'renew',
-  'release',
-  'amend',
-  'pause',
-  'remaining',
-  'refund',
-  'withdraw',
-  'confirm',
-  'inspect',
-  'examine',
-  'holders',
-  'peek',
-  'status',
-  'report',
-];
+/** The series of these, and of the scripts, exist from the start. */
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
@@ -207,7 +190,7 @@ function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObs
     buckets: BATCH_BUCKETS,
     registers,
   });
-  for (const script of SCRIPTS) durations.zero({ script });
+  for (const script of Object.keys(SCRIPTS)) durations.zero({ script });
   for (const kind of CATCH_UP_KINDS) catchUp.set({ kind }, 0);
   for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
 
