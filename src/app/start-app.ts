@@ -70,7 +70,7 @@ export async function startApp(
     () => isReadySoon(readiness, systemClock),
     log,
   );
-  const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
+  const tracing = await openTracing(environment, { replicaId, clock: systemClock, logger });
   const { limiter, store, policyOf, openReports, evictionPolicy }: CreatedLimiter =
     await createLimiter(
       settings,

@@ -1,5 +1,5 @@
 import type { Limiter } from '../limiter/limiter.js';
-import type { Tracer } from '../tracing/tracer.js';
+import type { Tracer } from '../tracing/sdk/otel-tracer.js';
 import type { Access } from './callers/access.js';
 import {
   checkDecider,

@@ -5,6 +5,12 @@ const KNOWN_VERSION = '00';
 const KNOWN_LENGTH = 55;
 const SAMPLED_FLAG = 1;
 
+/** The headers of a request that name its trace, and the caller's span. */
+export interface TraceHeaders {
+  readonly traceparent?: unknown;
+  readonly tracestate?: unknown;
+}
+
 /**
  * Parses the header `traceparent`: the caller's trace and span, and whether the caller records the span. A header that was sent twice is invalid, since Node joins the values.
  * https://www.w3.org/TR/trace-context/#traceparent-header

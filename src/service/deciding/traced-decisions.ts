@@ -1,6 +1,12 @@
 import type { Amended, Amendment, Operator, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
+import type {
+  CallSpan,
+  ChangeName,
+  RequestSpan,
+  SpanParent,
+  Tracer,
+} from '../../tracing/sdk/otel-tracer.js';
 import type { Access } from '../callers/access.js';
 import { errorKindOf } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
@@ -115,7 +121,7 @@ function inSpan<Result>(
 /** Tells the span how the change ends. */
 async function recorded<Result>(
   name: ChangeName,
-  span: ChangeSpan,
+  span: RequestSpan,
   change: (trace: RequestTrace) => Promise<Result>,
 ): Promise<Result> {
   try {

@@ -12,23 +12,19 @@ import {
   type Tracer as OtelSpans,
 } from '@opentelemetry/api';
 
-import { type Decision, isVerdict } from '../../limiter/limiter.js';
+import { type Decision, isVerdict, type RequestTrace } from '../../limiter/limiter.js';
 import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { parseTraceparent, type TraceIds, traceIds } from '../trace-context.js';
-import type {
-  CallSpan,
-  ChangeName,
-  ChangeOutcome,
-  ChangeSpan,
-  CheckSpan,
-  SpanParent,
-  TraceHeaders,
-  Tracer,
-} from '../tracer.js';
+import { parseTraceparent, type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
 
-/** The span of a request, or of an element of a bulk request. No attribute has a limiter key, which may be personal. */
-class RequestSpan implements CheckSpan, ChangeSpan {
+/** What changes an approval. */
+export type ChangeName = 'release' | 'amend';
+
+/**
+ * The recorded span of a request, or of an element of a bulk request. It ends with the first call of a method that reports
+ * the end of its request. No attribute has a limiter key, which may be personal.
+ */
+export class RequestSpan implements RequestTrace {
   /** For spans below this one. */
   readonly context: Context;
   #queuedAt: number | undefined;
@@ -64,6 +60,7 @@ class RequestSpan implements CheckSpan, ChangeSpan {
     if (other) this.span.addLink({ context: other });
   }
 
+  /** @param limit the name of the limit that denied, if the key has several */
   decided(
     decision: Decision,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
@@ -75,7 +72,7 @@ class RequestSpan implements CheckSpan, ChangeSpan {
     this.end(attributes);
   }
 
-  ended(outcome: ChangeOutcome): void {
+  ended(outcome: 'released' | 'amended' | 'not_found'): void {
     this.end({ 'sluice.outcome': outcome });
   }
 
@@ -84,6 +81,7 @@ class RequestSpan implements CheckSpan, ChangeSpan {
     this.end({ 'sluice.elements': elements });
   }
 
+  /** @param code of the error table @param isFault whether the status is a 5xx */
   failed(code: string, isFault: boolean): void {
     if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
     this.end({
@@ -120,14 +118,22 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   };
 }
 
-/** A tracer with OpenTelemetry. @param readsTraceparent whether spans are below the spans of callers */
-export function otelTracer(spans: OtelSpans, readsTraceparent: boolean): Tracer {
-  return {
-    callerOf: (headers) => new Caller(spans, readsTraceparent ? contextIn(headers) : ROOT_CONTEXT),
-  };
+/** Creates spans for requests. There is no tracer unless the `OTEL_*` variables ask for one. */
+export class Tracer {
+  /** @param readsTraceparent whether spans are below the spans of callers */
+  constructor(
+    private readonly spans: OtelSpans,
+    private readonly readsTraceparent: boolean,
+  ) {}
+
+  /** The caller's span, as the headers of its request name it. */
+  callerOf(headers: TraceHeaders): Caller {
+    return new Caller(this.spans, this.readsTraceparent ? contextIn(headers) : ROOT_CONTEXT);
+  }
 }
 
-class Parent implements SpanParent {
+/** Begins spans below another; none for what is not recorded. Times are those of `performance.now()`. */
+export class SpanParent {
   constructor(
     protected readonly spans: OtelSpans,
     protected readonly context: Context,
@@ -151,17 +157,18 @@ class Parent implements SpanParent {
   }
 }
 
-class Caller extends Parent {
+class Caller extends SpanParent {
   constructor(spans: OtelSpans, context: Context) {
     super(spans, context, SpanKind.SERVER);
   }
 
   beginCall(name: string, startedAt: number): CallSpan {
-    return new Call(this.spans, this.begin(name, startedAt), this.context);
+    return new CallSpan(this.spans, this.begin(name, startedAt), this.context);
   }
 }
 
-class Call extends Parent implements CallSpan {
+/** The span of a bulk request, with the spans of its elements below it. */
+export class CallSpan extends SpanParent {
   readonly #span: RequestSpan;
   readonly #isRecorded: boolean;
   #elements = 0;
@@ -173,6 +180,7 @@ class Call extends Parent implements CallSpan {
     this.#isRecorded = span.isRecording();
   }
 
+  /** Undefined if it is not recorded. Then its elements are not recorded either. */
   get ids(): TraceIds | undefined {
     return this.#isRecorded ? this.#span.ids : undefined;
   }

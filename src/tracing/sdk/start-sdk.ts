@@ -16,16 +16,25 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 
+import type { Clock } from '../../common/clock.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { packageVersion } from '../../common/texts.js';
+import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
-import type { Tracing, TracingParts } from '../tracer.js';
-import { observeCalls, otelTracer } from './otel-tracer.js';
+import { observeCalls, Tracer } from './otel-tracer.js';
 
 /** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
 
-export async function startSdk(settings: TraceSettings, parts: TracingParts): Promise<Tracing> {
+/** What tracing needs of a replica. */
+export interface TracingParts {
+  readonly replicaId: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Traces this replica, and sends its spans to a collector. */
+export async function startSdk(settings: TraceSettings, parts: TracingParts) {
   const { logger } = parts;
   const notices = logNotices(parts);
   // Its errors are failed exports, which have log lines of their own.
@@ -49,9 +58,11 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
   const { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio } = settings;
   logger.info({ sampler, ...(usesRatio(settings) ? { ratio } : {}) }, 'requests are traced');
   return {
-    tracer: otelTracer(spans, readsTraceparent),
-    observerBefore: (observer) => observeCalls(observer, spans),
-    close: async () => {
+    tracer: new Tracer(spans, readsTraceparent),
+    /** @returns an observer that creates spans for calls, and passes them on to `observer` */
+    observerBefore: (observer: StoreObserver) => observeCalls(observer, spans),
+    /** Sends the last spans. Gives up if the collector does not accept them soon. */
+    close: async (): Promise<void> => {
       const areSent = await Promise.race([
         provider.shutdown().then(
           () => true,
