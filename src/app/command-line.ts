@@ -2,7 +2,6 @@ import { parseArgs } from 'node:util';
 
 import { inOneLine, nearestName, packageVersion } from '../common/texts.js';
 import { parseSettings, settingsSchema } from '../config/settings.js';
-import type { ImportCommand } from './import-command.js';
 import type { RulesCommand } from './rules-command.js';
 
 const OPTIONS = {
@@ -40,7 +39,7 @@ export type Command =
   | { readonly name: 'help' }
   | { readonly name: 'version' }
   | ({ readonly name: 'rules' } & RulesCommand)
-  | ({ readonly name: 'import' } & ImportCommand);
+  | { readonly name: 'import'; readonly files: readonly string[] };
 
 /** A command line that names no command. */
 export class CommandLineError extends Error {

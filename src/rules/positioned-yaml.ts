@@ -61,9 +61,10 @@ export class PositionedYaml {
     );
   }
 
-  /** The line of the value at a path, or of its nearest existing parent. From 1 on. */
-  lineOf(path: Path): number {
-    return this.#positionOf(offsetOf(this.document, path)).line;
+  /** A warning for a terminal, with the line of the value at a path, or of its nearest existing parent. */
+  warningAt(path: Path, problem: string): string {
+    const { line } = this.errorIn(path, problem);
+    return inOneLine(`${this.file}:${line}: warning: ${problem}`);
   }
 
   /** An error at a path. @param problem follows the path in the message */
@@ -75,8 +76,8 @@ export class PositionedYaml {
   }
 
   errorAt(offset: number, problem: string): RulesError {
-    const { line, column } = this.#positionOf(offset);
-    return new RulesError(this.file, line, column, problem);
+    const { line, col } = this.lines.linePos(offset);
+    return new RulesError(this.file, Math.max(1, line), Math.max(1, col), problem);
   }
 
   /**
@@ -105,11 +106,6 @@ export class PositionedYaml {
       issue.code === 'unrecognized_keys' ? [] : this.errorIn(issue.path as Path, issue.message),
     );
     return { errors: [...unknown, ...others] };
-  }
-
-  #positionOf(offset: number): { readonly line: number; readonly column: number } {
-    const { line, col } = this.lines.linePos(offset);
-    return { line: Math.max(1, line), column: Math.max(1, col) };
   }
 }
 

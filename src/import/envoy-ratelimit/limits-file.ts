@@ -196,23 +196,10 @@ const root = strictObject(
 export interface LocatedDescriptor extends ConfiguredDescriptor {
   /** '' without one. */
   readonly value: string;
-  readonly at: Location;
+  /** Where it is, and in which document. */
+  readonly path: Path;
+  readonly yaml: PositionedYaml;
   readonly children: readonly LocatedDescriptor[];
-}
-
-export interface Location {
-  readonly file: string;
-  readonly line: number;
-  /** An error there. @param problem follows what is wrong */
-  error(problem: string): RulesError;
-}
-
-/** What a rule can't do that its descriptor does. */
-export interface Warning {
-  readonly file: string;
-  /** From 1 on. */
-  readonly line: number;
-  readonly problem: string;
 }
 
 export interface DomainLimits {
@@ -223,33 +210,26 @@ export interface DomainLimits {
 /** A file of limits for Envoy's rate limit service, as far as it is valid. */
 export interface LimitsFile {
   readonly domains: readonly DomainLimits[];
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly string[];
   readonly errors: readonly RulesError[];
 }
 
 /** Reads a configuration of github.com/envoyproxy/ratelimit. @param file names the text in errors */
-export function parseLimitsFile(yaml: string, file: string): LimitsFile {
+export function parseLimitsFile(content: string, file: string): LimitsFile {
   const lineCounter = new LineCounter();
   const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };
-  const all: readonly Document[] = parseAllDocuments(yaml, options);
+  const all: readonly Document[] = parseAllDocuments(content, options);
   const filled = all.filter(({ contents, errors }) => !isEmpty(contents) || errors.length > 0);
   const documents = (filled.length > 0 ? filled : [new Document(null)]).map((document) => ({
     document,
-    at: new PositionedYaml(document, lineCounter, file),
+    yaml: new PositionedYaml(document, lineCounter, file),
   }));
   const [, second] = documents;
-  const read = documents.map(({ document, at }) => domainIn(document, at, file));
+  const problem = 'Envoy ratelimit reads no more documents of a file than the first';
+  const read = documents.map(({ document, yaml }) => domainIn(document, yaml));
   return {
     domains: read.flatMap((one) => ('domain' in one ? one : [])),
-    warnings: second
-      ? [
-          {
-            file,
-            line: second.at.lineOf([]),
-            problem: 'Envoy ratelimit reads no more documents of a file than the first',
-          },
-        ]
-      : [],
+    warnings: second ? [second.yaml.warningAt([], problem)] : [],
     errors: read
       .flatMap((one) => ('errors' in one ? one.errors : []))
       .sort((a, b) => a.line - b.line || a.column - b.column),
@@ -262,42 +242,32 @@ function isEmpty(contents: unknown): boolean {
 
 function domainIn(
   document: Document,
-  at: PositionedYaml,
-  file: string,
+  yaml: PositionedYaml,
 ): DomainLimits | { readonly errors: readonly RulesError[] } {
-  if (at.mistakes.length > 0) return { errors: at.mistakes };
+  if (yaml.mistakes.length > 0) return { errors: yaml.mistakes };
   let value: unknown;
   try {
     value = goValueOf(document, (node, problem) => {
-      throw at.errorAt(node.range?.[0] ?? 0, problem);
+      throw yaml.errorAt(node.range?.[0] ?? 0, problem);
     });
   } catch (error) {
     if (error instanceof RulesError) return { errors: [error] };
     throw error;
   }
-  const checked = at.check(value, root);
+  const checked = yaml.check(value, root);
   if ('errors' in checked) return checked;
   const { domain, descriptors: listed } = checked.value;
-  return { domain, descriptors: located(listed ?? [], ['descriptors'], file, at) };
+  return { domain, descriptors: located(listed ?? [], ['descriptors'], yaml) };
 }
 
 function located(
   list: readonly ConfiguredDescriptor[],
-  path: Path,
-  file: string,
+  above: Path,
   yaml: PositionedYaml,
 ): LocatedDescriptor[] {
   return list.map((one, i) => {
-    const here = [...path, i];
-    return {
-      ...one,
-      value: one.value ?? '',
-      at: {
-        file,
-        line: yaml.lineOf(here),
-        error: (problem) => yaml.errorIn(here, problem),
-      },
-      children: located(one.descriptors ?? [], [...here, 'descriptors'], file, yaml),
-    };
+    const path = [...above, i];
+    const children = located(one.descriptors ?? [], [...path, 'descriptors'], yaml);
+    return { ...one, value: one.value ?? '', path, yaml, children };
   });
 }

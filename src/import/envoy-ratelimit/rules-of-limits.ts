@@ -5,7 +5,7 @@ import { problemOfPattern } from '../../rules/key-patterns.js';
 import { type RulesError, RulesErrors } from '../../rules/positioned-yaml.js';
 import type { Rule } from '../../rules/rule.js';
 import { DescriptorPattern, type Kind, kindOf } from './descriptor-patterns.js';
-import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
+import type { LimitsFile, LocatedDescriptor } from './limits-file.js';
 
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
@@ -33,10 +33,12 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
   const errors = files.flatMap((file) => file.errors);
   const setsShadow = domains.some(({ descriptors }) => hasShadow(descriptors));
 
-  const add = (rule: ImportedRule, isShadow: boolean, at?: LocatedDescriptor['at']): void => {
+  const add = (rule: ImportedRule, isShadow: boolean, of?: LocatedDescriptor): void => {
     const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = rule;
     const problem = problemOfPattern({ pattern, isRegex });
-    if (problem !== undefined && at) errors.push(at.error(`has keys whose pattern ${problem}`));
+    if (problem !== undefined && of) {
+      errors.push(of.yaml.errorIn(of.path, `has keys whose pattern ${problem}`));
+    }
     rules.push(setsShadow ? { ...rule, shadow: isShadow } : rule);
   };
 
@@ -53,11 +55,11 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
     warnings.push(...warningsAbout(one, pattern));
     if (one.rate_limit) {
       const own = pattern.own(Boolean(one.rate_limit.unit));
-      add({ ...own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
+      add({ ...own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one);
     } else if (before.hasOwn) {
-      add({ ...pattern.own(false), ...UNLIMITED }, false, one.at);
+      add({ ...pattern.own(false), ...UNLIMITED }, false, one);
     }
-    if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one.at);
+    if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one);
     addAll(one.children, pattern, name);
   };
 
@@ -109,11 +111,13 @@ function limitOf(
 
 function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {
   const seen = new Set<string>();
-  return descriptors.flatMap(({ key, value, at }) => {
+  return descriptors.flatMap(({ key, value, path, yaml }) => {
     const entry = JSON.stringify([key, value]);
-    if (seen.has(entry)) return at.error('has the key and the value of another descriptor');
-    seen.add(entry);
-    return [];
+    if (!seen.has(entry)) {
+      seen.add(entry);
+      return [];
+    }
+    return yaml.errorIn(path, 'has the key and the value of another descriptor');
   });
 }
 
@@ -150,8 +154,8 @@ const WITHOUT_COUNTERPART: readonly (readonly [
   ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
 ];
 
-function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): Warning[] {
-  const { at, key, rate_limit: limit } = descriptor;
+function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): string[] {
+  const { path, yaml, key, rate_limit: limit } = descriptor;
   const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(
     ([name, , instead]) => `${name} has no counterpart: ${instead}`,
   );
@@ -169,5 +173,5 @@ function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern
       'long values may pass without this limit: its own texts are so long that a key, of 512 bytes, has too little of them',
     );
   }
-  return problems.map((problem) => ({ file: at.file, line: at.line, problem }));
+  return problems.map((problem) => yaml.warningAt(path, problem));
 }
