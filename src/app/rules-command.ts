@@ -47,8 +47,8 @@ export async function runRulesCommand(
 }
 
 /** A warning if rules are so costly that a request with many new keys delays all others. */
-function warnOfCost({ rules, patterns }: RuleSet): string[] {
-  const cost = measureMatching(patterns);
+function warnOfCost({ rules }: RuleSet): string[] {
+  const cost = measureMatching(rules);
   if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
   const rule = rules[cost.index];
   if (!rule) return [];

@@ -83,17 +83,19 @@ function fitting(texts: readonly string[]): KeyShape['fits'] {
 /** A counted repetition costs as much as its content written that many times, so patterns are short. */
 const MAX_PATTERN_LENGTH = 1024;
 
+/** As a rule has it. */
 export interface KeyPattern {
-  readonly pattern: string;
+  readonly key_pattern: string;
   /** Whether the pattern is a regular expression that has to match the whole key. Otherwise it is the key itself. */
-  readonly isRegex: boolean;
+  readonly key_pattern_is_regex?: boolean;
 }
 
 /**
  * What is wrong with a pattern, for the end of a sentence; undefined if it is valid. Expressions have RE2's
  * syntax: https://github.com/google/re2/wiki/Syntax
  */
-export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | undefined {
+export function problemOfPattern(given: KeyPattern): string | undefined {
+  const { key_pattern: pattern, key_pattern_is_regex: isRegex } = given;
   if (!isRegex) return undefined;
   if (pattern.length > MAX_PATTERN_LENGTH) {
     return `must have at most ${MAX_PATTERN_LENGTH} characters`;
@@ -121,13 +123,13 @@ export class KeyPatterns {
 
   /** @param patterns without problems */
   constructor(patterns: readonly KeyPattern[]) {
-    const expressions = [...patterns.entries()].filter(([, { isRegex }]) => isRegex);
+    const expressions = [...patterns.entries()].filter(([, one]) => one.key_pattern_is_regex);
     const memory = Math.max(LEAST_MEMORY, MEMORY / expressions.length);
     this.#expressions = expressions.map(
-      ([index, { pattern }]) => new Expression(index, pattern, memory),
+      ([index, { key_pattern: pattern }]) => new Expression(index, pattern, memory),
     );
-    for (const [index, { pattern, isRegex }] of patterns.entries()) {
-      if (isRegex) continue;
+    for (const [index, { key_pattern: pattern, ...one }] of patterns.entries()) {
+      if (one.key_pattern_is_regex) continue;
       const indexes = this.#indexesByKey.get(pattern);
       if (indexes) indexes.push(index);
       else this.#indexesByKey.set(pattern, [index]);

@@ -34,17 +34,16 @@ class KeyMaker {
  * @returns the cost of the kind that takes the longest, and the index of the pattern that does; undefined without expressions
  */
 export function measureMatching(patterns: readonly KeyPattern[]) {
-  const indexes = [...patterns.keys()].filter((index) => patterns[index]?.isRegex);
-  if (indexes.length === 0) return undefined;
+  const expressions = [...patterns.entries()].filter(([, one]) => one.key_pattern_is_regex);
+  if (expressions.length === 0) return undefined;
   const maker = new KeyMaker();
   const keysOf = (pieces: readonly string[], length: number = LONGEST): string[] =>
     Array.from({ length: KEYS_OF_A_SHAPE }, () => maker.key(pieces, length));
 
-  const alone = indexes
-    .map((index) => {
-      const { pattern } = patterns[index] ?? { pattern: '' };
-      const pieces = piecesOf(pattern);
-      const only = new KeyPatterns([{ pattern, isRegex: true }]);
+  const alone = expressions
+    .map(([index, expression]) => {
+      const pieces = piecesOf(expression.key_pattern);
+      const only = new KeyPatterns([expression]);
       return { index, pieces, millis: timeOf(only, keysOf(pieces)) };
     })
     .sort((a, b) => b.millis - a.millis)
@@ -55,11 +54,7 @@ export function measureMatching(patterns: readonly KeyPattern[]) {
     () => keysOf(LETTERS, SHORT),
     () => keysOf(LETTERS),
     () => keysOf(alone.flatMap(({ pieces }) => pieces)),
-    ...alone.map(
-      ({ pieces }) =>
-        () =>
-          keysOf(pieces),
-    ),
+    ...alone.map((one) => () => keysOf(one.pieces)),
   ];
   for (const keys of kinds) timeOf(all, keys());
   const millis = Math.max(...kinds.map((keys) => timeOf(all, keys())));

@@ -34,8 +34,7 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
   const setsShadow = domains.some(({ descriptors }) => hasShadow(descriptors));
 
   const add = (rule: ImportedRule, isShadow: boolean, of?: LocatedDescriptor): void => {
-    const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = rule;
-    const problem = problemOfPattern({ pattern, isRegex });
+    const problem = problemOfPattern(rule);
     if (problem !== undefined && of) {
       errors.push(of.yaml.errorIn(of.path, `has keys whose pattern ${problem}`));
     }
