@@ -1,15 +1,14 @@
 import { Counter, Gauge, Histogram, type MetricValue, type Registry } from 'prom-client';
 
+import { UNAVAILABLE_REASONS } from '../limiter/errors.js';
 import {
-  type ApprovalObserver,
   type Decision,
   DENIAL_REASONS,
   type DenialReason,
   isVerdict,
   type OutagePolicy,
 } from '../limiter/limiter.js';
-import { policyName } from '../rules/policy.js';
-import { FAILURE_REASONS, type Metrics } from './metrics.js';
+import { type KeyPolicy, policyName } from '../rules/policy.js';
 
 /**
  * Counts by reason, of which all are known. Each series starts at 0, because rate() would miss the increment that creates
@@ -74,6 +73,10 @@ function firstNames(most: number): (name: string) => boolean {
   };
 }
 
+/** Why a check gets a 503. */
+export const FAILURE_REASONS = [...UNAVAILABLE_REASONS, 'too_many_waiters_of_caller'] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
 /** From 5 ms to 10 min. */
 const QUEUE_WAIT_BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
@@ -86,10 +89,7 @@ const MAX_LANES = 500;
 /** Stands for all names that have none. */
 const OTHER = 'other';
 
-export function checkMetrics(
-  registry: Registry,
-  waiting: () => number,
-): Pick<Metrics, 'decided' | 'failed' | 'decisionTotals'> & ApprovalObserver {
+export function checkMetrics(registry: Registry, waiting: () => number) {
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_waiting',
@@ -167,8 +167,21 @@ export function checkMetrics(
     registers,
   });
   return {
-    unclaimed: (count) => unclaimed.inc(count),
-    decided: (decision, seconds, policy, limit, lane) => {
+    unclaimed: (count: number): void => unclaimed.inc(count),
+    /**
+     * One check was decided.
+     * @param seconds from its arrival to its decision
+     * @param policy of its key
+     * @param limit the name of the limit that denied it, if its key has several
+     * @param lane the name of its lane, if its key has lanes
+     */
+    decided: (
+      decision: Decision,
+      seconds: number,
+      policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+      limit?: string,
+      lane?: string,
+    ): void => {
       const waited = decision.outcome === 'approved' && decision.waited;
       const labels = outcomeLabels(decision, policy.isShadow);
       const { outcome } = labels;
@@ -188,6 +201,7 @@ export function checkMetrics(
       if (waited) laneWait.observe(where, seconds);
     },
     failed: failures.count,
+    /** How many checks had each outcome since the start. */
     decisionTotals: async () => {
       const [byOutcome, failed] = await Promise.all([decisions.get(), failures.values()]);
       const total = (outcome: Decision['outcome'] | 'shadowed'): number =>
@@ -197,6 +211,7 @@ export function checkMetrics(
         denied: total('denied'),
         shadowed: total('shadowed'),
         withdrawn: total('withdrawn'),
+        /** Answered with a 503. */
         failed: sum(failed),
       };
     },

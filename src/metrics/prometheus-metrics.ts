@@ -5,7 +5,6 @@ import { SCRIPTS } from '../redis/scripts/scripts.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { Rules } from '../rules/rules.js';
 import { checkMetrics, reasonCounter } from './check-metrics.js';
-import { DROP_REASONS, type Metrics, STREAM_DROP_REASONS } from './metrics.js';
 
 /**
  * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key, because the
@@ -19,7 +18,7 @@ export function createMetrics(
   auth: AuthState = { isStale: false, isGone: false, rejections: {} },
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
   log: LogState = { dropped: 0 },
-): Metrics & StoreObserver {
+) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
@@ -38,10 +37,14 @@ export function createMetrics(
     ...checkMetrics(registry, waiting),
     ...connectionMetrics(registry),
     ...storeMetrics(registry),
+    /** All metrics, in the text format of Prometheus. */
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
 }
+
+/** The counts and measurements of the service, for Prometheus. */
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** A metric that is 1 while something is so, and else 0. It is asked at each scrape. */
 function flag(
@@ -94,10 +97,27 @@ function authMetrics(registry: Registry, state: AuthState): void {
   );
 }
 
+/**
+ * Why a connection was dropped: its port had as many connections as it may have, its port deferred as many requests as
+ * it may, too many bytes of answers were unsent, its client read nothing for too long, its client reset too many
+ * gRPC streams, or its first requests were all rejected.
+ */
+export const DROP_REASONS = [
+  'too_many_connections',
+  'too_many_deferred',
+  'unread_answers',
+  'slow_reader',
+  'too_many_resets',
+  'too_many_rejected',
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+/** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
+export const STREAM_DROP_REASONS = ['headers_too_large', 'too_many', 'too_late'] as const;
+export type StreamDropReason = (typeof STREAM_DROP_REASONS)[number];
+
 /** Metrics of requests, connections and streams beyond the limits of their port. */
-function connectionMetrics(
-  registry: Registry,
-): Pick<Metrics, 'requestDeferred' | 'connectionDropped' | 'streamDropped'> {
+function connectionMetrics(registry: Registry) {
   const deferred = new Counter({
     name: 'ratelimit_deferred_requests_total',
     help: 'Requests deferred until earlier requests of their connection were answered.',
@@ -116,7 +136,8 @@ function connectionMetrics(
     STREAM_DROP_REASONS,
   );
   return {
-    requestDeferred: () => deferred.inc(),
+    /** One request was deferred, since its connection had as many requests in flight as it may have. */
+    requestDeferred: (): void => deferred.inc(),
     connectionDropped: connections.count,
     streamDropped: streams.count,
   };

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../common/clock.js';
 import { FrequentLog } from '../common/frequent-log.js';
 import type { Settings } from '../config/settings.js';
-import type { DropReason, Metrics } from '../metrics/metrics.js';
+import type { DropReason, Metrics } from '../metrics/prometheus-metrics.js';
 
 /** How long a client may take, in ms. The wait of a request for its turn has no such limit. */
 export interface Timeouts {

@@ -8,7 +8,7 @@ import {
   type UnavailableReason,
 } from '../limiter/errors.js';
 import { OTHER_TERM, type OtherTerm } from '../limiter/request.js';
-import type { FailureReason } from '../metrics/metrics.js';
+import type { FailureReason } from '../metrics/check-metrics.js';
 import { type ErrorCode, ServiceError, serviceError } from './errors.js';
 
 /** One way in which a limiter, or the store below it, fails a request. */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 
 import { isRequestId } from '../../common/schemas.js';
 import type { Settings } from '../../config/settings.js';
-import type { Metrics } from '../../metrics/metrics.js';
+import type { Metrics } from '../../metrics/prometheus-metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Rules } from '../../rules/rules.js';
 import { BodyBudget } from '../../service/callers/body-budget.js';
