@@ -194,7 +194,7 @@ export default tseslint.config(
           patterns: [
             {
               regex:
-                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part)\\.js$)',
+                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part|pending-request)\\.js$)',
               message: 'the command line uses the client as its users do, and no package',
             },
           ],
