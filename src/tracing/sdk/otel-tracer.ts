@@ -1,7 +1,7 @@
 import {
   type Attributes,
   type Context,
-  createTraceState,
+  defaultTextMapGetter,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
@@ -11,11 +11,12 @@ import {
   TraceFlags,
   type Tracer as OtelSpans,
 } from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 
 import { type Decision, isVerdict, type RequestTrace } from '../../limiter/limiter.js';
 import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { parseTraceparent, type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
+import { type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
 
 /** What changes an approval. */
 export type ChangeName = 'release' | 'amend';
@@ -118,6 +119,8 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   };
 }
 
+const TRACEPARENT = new W3CTraceContextPropagator();
+
 /** Creates spans for requests. There is no tracer unless the `OTEL_*` variables ask for one. */
 export class Tracer {
   /** @param readsTraceparent whether spans are below the spans of callers */
@@ -128,7 +131,10 @@ export class Tracer {
 
   /** The caller's span, as the headers of its request name it. */
   callerOf(headers: TraceHeaders): Caller {
-    return new Caller(this.spans, this.readsTraceparent ? contextIn(headers) : ROOT_CONTEXT);
+    const context = this.readsTraceparent
+      ? TRACEPARENT.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
+      : ROOT_CONTEXT;
+    return new Caller(this.spans, context);
   }
 }
 
@@ -197,19 +203,6 @@ export class CallSpan extends SpanParent {
     this.#elements += 1;
     return super.begin(name, startTime);
   }
-}
-
-function contextIn({ traceparent, tracestate }: TraceHeaders): Context {
-  const parent = parseTraceparent(traceparent);
-  if (!parent) return ROOT_CONTEXT;
-  const { traceId, spanId, isSampled } = parent;
-  return trace.setSpanContext(ROOT_CONTEXT, {
-    traceId,
-    spanId,
-    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
-    isRemote: true,
-    ...(typeof tracestate === 'string' ? { traceState: createTraceState(tracestate) } : {}),
-  });
 }
 
 /** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */
