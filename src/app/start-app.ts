@@ -66,7 +66,8 @@ export async function startApp(
   const metrics = createMetrics(
     () => limiter.waiting(),
     rules,
-    security.auth,
+    security.tokens,
+    security.rejections,
     () => isReadySoon(readiness, systemClock),
     log,
   );
@@ -159,22 +160,13 @@ export async function startApp(
     reloadRules: () => rules.check(),
     stop: async (graceMillis, hurry) => {
       await inOrder([
-        () => {
-          readiness.startDraining();
-        },
-        () => {
-          ports.startDraining();
-        },
+        () => readiness.startDraining(),
+        () => ports.startDraining(),
         () => serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry),
         () => stopInOrder(ports, limiter, graceMillis, hurry),
         () => tracing?.close(),
-        () =>
-          withEach([security, undecided, watchedKeys, rules], (part) => {
-            part.close();
-          }),
-        () => {
-          eventLoop.stop();
-        },
+        () => withEach([security, undecided, watchedKeys, rules], (part) => part.close()),
+        () => eventLoop.stop(),
       ]);
     },
   };
@@ -223,15 +215,8 @@ async function openSecurity(settings: Settings, logger: Logger) {
   const places = new CallerPlaces(settings.MAX_WAITERS, settings.MAX_WAITERS_PER_CALLER);
   return {
     access: tokens ? bearerAccess(tokens, rejections, places) : openAccess(),
-    auth: {
-      get isStale() {
-        return tokens?.isStale ?? false;
-      },
-      get isGone() {
-        return tokens?.isGone ?? false;
-      },
-      rejections: rejections.counts,
-    },
+    tokens,
+    rejections: rejections.counts,
     keyPair,
     close: () => {
       keyPair?.close();

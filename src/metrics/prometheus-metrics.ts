@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 import type { ApprovalObserver } from '../limiter/limiter.js';
 import { SCRIPTS } from '../redis/scripts/scripts.js';
+import type { WatchedFiles } from '../config/watched-files.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { Rules } from '../rules/rules.js';
 import { checkMetrics, reasonCounter } from './check-metrics.js';
@@ -15,14 +16,15 @@ import { checkMetrics, reasonCounter } from './check-metrics.js';
 export function createMetrics(
   waiting: () => number,
   rules: RulesInForce,
-  auth: AuthState = { isStale: false, isGone: false, rejections: {} },
+  tokens: TokensInForce = { isStale: false, isGone: false },
+  rejections: Readonly<Record<string, number>> = {},
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
   log: LogState = { dropped: 0 },
 ) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
-  authMetrics(registry, auth);
+  authMetrics(registry, tokens, rejections);
   flag(registry, 'ratelimit_ready', '1 while this replica is ready, as /readyz says.', isReady);
   new Counter({
     name: 'ratelimit_dropped_log_lines_total',
@@ -63,16 +65,14 @@ function flag(
   });
 }
 
-/** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
-export interface AuthState {
-  /** The tokens file is invalid, and the last valid tokens are in force. */
-  readonly isStale: boolean;
-  /** The tokens file is missing or empty, and every request is rejected. */
-  readonly isGone: boolean;
-  readonly rejections: Readonly<Record<string, number>>;
-}
+type TokensInForce = Pick<WatchedFiles<unknown>, 'isStale' | 'isGone'>;
 
-function authMetrics(registry: Registry, state: AuthState): void {
+/** @param rejections how many requests were rejected for their tokens, by reason */
+function authMetrics(
+  registry: Registry,
+  tokens: TokensInForce,
+  rejections: Readonly<Record<string, number>>,
+): void {
   new Counter({
     name: 'ratelimit_auth_rejections_total',
     help: 'Requests rejected for their tokens, by reason.',
@@ -80,20 +80,20 @@ function authMetrics(registry: Registry, state: AuthState): void {
     registers: [registry],
     collect() {
       this.reset();
-      for (const [reason, count] of Object.entries(state.rejections)) this.inc({ reason }, count);
+      for (const [reason, count] of Object.entries(rejections)) this.inc({ reason }, count);
     },
   });
   flag(
     registry,
     'ratelimit_tokens_stale',
     '1 while the tokens file is invalid and the last valid tokens are in force.',
-    () => state.isStale,
+    () => tokens.isStale,
   );
   flag(
     registry,
     'ratelimit_tokens_gone',
     '1 while the tokens file is missing or empty and every request is rejected.',
-    () => state.isGone,
+    () => tokens.isGone,
   );
 }
 

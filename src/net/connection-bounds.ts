@@ -6,25 +6,20 @@ import type { Settings } from '../config/settings.js';
 import type { DropReason, Metrics } from '../metrics/prometheus-metrics.js';
 
 /** How long a client may take, in ms. The wait of a request for its turn has no such limit. */
-export interface Timeouts {
+export const TIMEOUTS = {
   /** To send a request's head, or to agree on TLS. */
-  readonly headMillis: number;
-  /** To send a request with its body. */
-  readonly requestMillis: number;
-  /** To send the next request on a connection. */
-  readonly idleMillis: number;
-  /** How often Node checks the first two. */
-  readonly checkMillis: number;
-}
-
-export const TIMEOUTS: Timeouts = {
   headMillis: 10_000,
+  /** To send a request with its body. */
   requestMillis: 30_000,
   // Many load balancers keep an idle connection for 60 s. The service has to keep it longer: closing it would fail a
   // request that is just being sent.
+  /** To send the next request on a connection. */
   idleMillis: 75_000,
+  /** How often Node checks the first two. */
   checkMillis: 1000,
 };
+
+export type Timeouts = Readonly<typeof TIMEOUTS>;
 
 /**
  * After this silence on a connection, TCP asks whether the host of the client is still there. Node lets it ask ten times,

@@ -58,9 +58,7 @@ export async function openPorts(
     stopAccepting: () => withEach(servers, (server) => server.stopAccepting()),
     cutConnections: async () => {
       bounds.close();
-      await withEach(servers, (server) => {
-        server.cutConnections();
-      });
+      await withEach(servers, (server) => server.cutConnections());
     },
   };
 }

@@ -114,16 +114,11 @@ const unquoted = (otherwise: string) =>
 /** `validateYamlKeys` of Envoy's service rejects other numbers than integers, also where a text is expected. */
 const text = z
   .union([z.string(), z.instanceof(Unquoted)], 'must be a text')
-  .transform((given, { issues }) => {
-    if (typeof given === 'string') return given;
-    if (!Number.isNaN(given.value)) return given.text;
-    issues.push({
-      code: 'custom',
-      message: `must be in quotes: Envoy ratelimit rejects the number ${given.text}`,
-      input: given,
-    });
-    return z.NEVER;
-  });
+  .refine((given) => typeof given === 'string' || !Number.isNaN(given.value), {
+    error: ({ input }) =>
+      `must be in quotes: Envoy ratelimit rejects the number ${(input as Unquoted).text}`,
+  })
+  .transform((given) => (typeof given === 'string' ? given : given.text));
 const yesOrNo = unquoted('must be true or false')
   .pipe(z.boolean('must be true or false'))
   .nullish();
