@@ -17,7 +17,7 @@ import { faultOfGroup, notUnicode } from './calls/known-options.js';
 import { type Common, type Handling, PendingRequest, within } from './calls/pending-request.js';
 import { approvalOf, type Hold, holderOf, whileHeld } from './calls/permit.js';
 import { checkCall, isAddress, Service, type ServiceCall } from './calls/service.js';
-import { Waits } from './calls/waits.js';
+import { Wait, type Waiting } from './calls/wait.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
   AskOptions,
@@ -55,7 +55,7 @@ export class SluiceClient {
   readonly #service: Service;
   readonly #checks: Batcher<CheckElement, CheckResult>;
   readonly #releases: Batcher<ReleaseElement, ReleaseResult>;
-  readonly #waits: Waits;
+  readonly #waiting: Waiting;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
@@ -75,12 +75,14 @@ export class SluiceClient {
     this.#releases = new Batcher(maxCalls, (body, millis) =>
       within(millis, (signal) => service.send({ method: 'DELETE', body, signal })),
     );
-    this.#waits = new Waits(keepMillis, {
+    this.#waiting = {
       ...this.#common,
       service,
+      keepMillis,
       longPollMillis,
       release: (...approval) => this.release(...approval),
-    });
+      kept: { longestMillis: Infinity, believedUntil: 0 },
+    };
   }
 
   /**
@@ -93,14 +95,22 @@ export class SluiceClient {
     if (wrong) return Promise.reject(wrong);
     const { quota, ...asking } = options;
     const element = this.#elementOf(key, asking);
-    return this.#decide(key, options, false, (request) => {
-      if (!quota) return this.#checks.add(element, request).then(decisionOf);
-      const millis = request.timeoutMillis + LATE_MILLIS;
-      const call = checkCall(element);
-      const send = (signal: AbortSignal): Promise<Answer> =>
-        this.#service.send({ ...call, signal });
-      return within(millis, send).then(decisionIn);
-    });
+    const handling: Handling<Decision> = {
+      isRepeatable: false,
+      send: (request) => {
+        if (!quota) return this.#checks.add(element, request).then(decisionOf);
+        const millis = request.timeoutMillis + LATE_MILLIS;
+        const call = checkCall(element);
+        const send = (signal: AbortSignal): Promise<Answer> =>
+          this.#service.send({ ...call, signal });
+        return within(millis, send).then(decisionIn);
+      },
+      // An approval that arrives after its caller has gone is released.
+      late: (decision) => {
+        if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
+      },
+    };
+    return new PendingRequest(handling, this.#common, options).value;
   }
 
   /**
@@ -113,13 +123,9 @@ export class SluiceClient {
     const wrong = faultIn(known.WAIT, options, key);
     if (wrong) return Promise.reject(wrong);
     const { onProgress, ...asking } = options;
-    const element = this.#elementOf(key, asking);
-    const { signal, timeoutMillis = Infinity, holdMillis } = options;
-    // If the one that was lost is approved, nobody renews its hold, so that the approval ends with it.
-    const isRepeatable = holdMillis !== undefined;
-    return this.#decide(key, { signal, timeoutMillis }, isRepeatable, (request) =>
-      this.#waits.send({ element, onProgress }, request),
-    );
+    const { signal, timeoutMillis = Infinity } = options;
+    const wait = new Wait(this.#elementOf(key, asking), onProgress, this.#waiting);
+    return new PendingRequest(wait, this.#common, { signal, timeoutMillis }).value;
   }
 
   /**
@@ -263,19 +269,6 @@ export class SluiceClient {
   #elementOf<Options extends AskOptions>(key: string, options: Options) {
     const element = { key, ...saidIn(options) };
     return options.holdMillis === undefined ? element : { ...element, holder: this.#holder };
-  }
-
-  /** Sends a check or a wait. An approval that arrives after its caller has gone is released. */
-  #decide(
-    key: string,
-    options: RequestOptions,
-    isRepeatable: boolean,
-    send: Handling<Decision>['send'],
-  ): Promise<Decision> {
-    const late = (decision: Decision): void => {
-      if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
-    };
-    return new PendingRequest({ send, late, isRepeatable }, this.#common, options).value;
   }
 
   /** Sends a request of another kind. Nothing has to be done about an answer that arrives after its caller has gone. */

@@ -85,14 +85,23 @@ function callAll(this: AbortSignal): void {
   for (const listener of listeners) listener();
 }
 
+/** The answer to a request that has to be sent again, after this time in ms. */
+export class Again {
+  constructor(readonly millis: number) {}
+}
+
 /** How a request is handled. */
 export interface Handling<Value> {
-  /** Sends it once. @throws SluiceError if the answer is an error, or there is none */
-  readonly send: (request: PendingRequest<Value>) => Promise<Value>;
-  /** Takes a value that arrives after the request is over. */
-  readonly late?: (value: Value) => void;
   /** Whether it may be sent again although the first may have taken effect. */
   readonly isRepeatable: boolean;
+  /** Sends it once. @throws SluiceError if the answer is an error, or there is none */
+  send(request: PendingRequest<Value>): Promise<Value | Again>;
+  /** Takes a value that arrives after the request is over. */
+  late?(value: Value): void;
+  /** Its caller has left, or it has failed. */
+  left?(request: PendingRequest<Value>): void;
+  /** How long to wait in ms before it is sent again; Infinity if it must not be; undefined for what other requests do. */
+  pauseAfter?(error: unknown, request: PendingRequest<Value>): number | undefined;
 }
 
 /** What all requests of a client have in common. */
@@ -121,8 +130,8 @@ export class PendingRequest<Value> {
   #resolve!: (value: Value) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
-  /** Whether an answer was lost before it was sent again. */
-  #wasLost = false;
+  /** Whether it was sent before and may have taken effect. */
+  mayHaveCountedBefore = false;
   /** How many addresses have failed it since the last pause. */
   #failures = 0;
   #pauses = 0;
@@ -142,17 +151,17 @@ export class PendingRequest<Value> {
       this.#reject = reject;
     });
     if (signal?.aborted) {
-      this.leave(signal.reason);
+      this.#leave(signal.reason);
       return;
     }
-    if (signal) this.#endListening = onAbort(signal, () => this.leave(signal.reason));
+    if (signal) this.#endListening = onAbort(signal, () => this.#leave(signal.reason));
     this.#deadline = setTimer(() => this.#outOfTime(), timeoutMillis);
     void this.#send();
   }
 
   /** Whether it is sent, or was sent before and may have taken effect. */
   get mayHaveCounted(): boolean {
-    return this.isSent || this.#wasLost;
+    return this.isSent || this.mayHaveCountedBefore;
   }
 
   /** Whether its caller has an answer, or waits no longer. */
@@ -167,32 +176,35 @@ export class PendingRequest<Value> {
   }
 
   /** How long its caller still waits, in ms; Infinity without a time limit. */
-  get millisLeft(): number {
+  get #millisLeft(): number {
     return this.timeoutMillis - (performance.now() - this.#startedAt);
   }
 
-  leave(reason: unknown): void {
+  #leave(reason: unknown): void {
     this.#end();
     this.#reject(reason);
     this.#gone?.abort();
+    this.handling.left?.(this);
   }
 
   #outOfTime(): void {
     const { timeoutMillis, mayHaveCounted } = this;
     const message = `no answer within ${timeoutMillis} ms`;
-    this.leave(new SluiceTimeoutError(message, { mayHaveCounted }));
+    this.#leave(new SluiceTimeoutError(message, { mayHaveCounted }));
   }
 
   async #send(): Promise<void> {
     this.isSent = true;
     try {
       const value = await this.handling.send(this);
-      if (this.#isOver) {
+      if (value instanceof Again) {
+        if (!this.#isOver) this.#sendAfter(value.millis);
+      } else if (this.#isOver) {
         this.handling.late?.(value);
-        return;
+      } else {
+        this.#end();
+        this.#resolve(value);
       }
-      this.#end();
-      this.#resolve(value);
     } catch (error) {
       this.#failed(error);
     }
@@ -200,14 +212,14 @@ export class PendingRequest<Value> {
 
   #failed(error: unknown): void {
     if (this.#isOver) return;
-    const millis = this.#pauseAfter(error);
-    if (millis >= this.millisLeft) {
-      this.#end();
-      this.#reject(this.#wasLost ? counted(error) : error);
-      return;
-    }
     this.isSent = false;
-    if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
+    if (error instanceof SluiceUnavailableError) this.mayHaveCountedBefore ||= error.mayHaveCounted;
+    const millis = this.handling.pauseAfter?.(error, this) ?? this.#pauseAfter(error);
+    if (millis < this.#millisLeft) this.#sendAfter(millis);
+    else this.#leave(this.mayHaveCountedBefore ? counted(error) : error);
+  }
+
+  #sendAfter(millis: number): void {
     this.#pause = setTimeout(() => void this.#send(), millis);
   }
 
@@ -236,7 +248,7 @@ export class PendingRequest<Value> {
 }
 
 /** The error of a request that was sent before, and may have counted then. */
-export function counted(error: unknown): unknown {
+function counted(error: unknown): unknown {
   if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return error;
   const { message, status, code, retryAfterSeconds } = error;
   const details = { cause: error, status, code, retryAfterSeconds, mayHaveCounted: true };
