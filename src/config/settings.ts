@@ -171,8 +171,8 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
 function checkTogether(settings: Settings, given: ReadonlySet<string>): Settings {
   checkMode(settings);
   checkUrls(settings);
-  checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
-  checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
+  checkPair(settings, 'REDIS_TLS');
+  checkPair(settings, 'TLS');
   checkPorts(settings);
   checkAlgorithm(settings, given);
   const { UNKNOWN_KEYS, CONFIG_FILE } = settings;
@@ -269,11 +269,8 @@ function checkAlgorithm(settings: Settings, given: ReadonlySet<string>): void {
   }
 }
 
-function checkPair(
-  settings: Settings,
-  certificate: 'REDIS_TLS_CERT_FILE' | 'TLS_CERT_FILE',
-  key: 'REDIS_TLS_KEY_FILE' | 'TLS_KEY_FILE',
-): void {
+function checkPair(settings: Settings, prefix: 'REDIS_TLS' | 'TLS'): void {
+  const [certificate, key] = [`${prefix}_CERT_FILE`, `${prefix}_KEY_FILE`] as const;
   if ((settings[certificate] === undefined) === (settings[key] === undefined)) return;
   const [missing, given] = settings[key] === undefined ? [key, certificate] : [certificate, key];
   throw new SettingsError(missing, NOTHING, `a file if ${given} is set`);

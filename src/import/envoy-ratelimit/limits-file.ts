@@ -53,9 +53,12 @@ type Fields = Record<string, unknown>;
 /**
  * The value of a document as `gopkg.in/yaml.v2` reads it for Envoy's rate limit service: what comes later in an object wins,
  * whether it is merged or not, and `rate_limit` keeps the fields that only an earlier one has, since it is a struct.
- * @param fail throws an error about a node
+ * @throws RulesError for what that can't read
  */
-function goValueOf(document: Document, fail: (node: Node, problem: string) => never): unknown {
+function goValueOf(document: Document, yaml: PositionedYaml): unknown {
+  const fail = (node: Node, problem: string): never => {
+    throw yaml.errorAt(node.range?.[0] ?? 0, problem);
+  };
   let values = 0;
   /** @param into the object that takes the fields of another */
   const valueOf = (given: unknown, depth: number, into?: Fields): unknown => {
@@ -242,9 +245,7 @@ function domainIn(
   if (yaml.mistakes.length > 0) return { errors: yaml.mistakes };
   let value: unknown;
   try {
-    value = goValueOf(document, (node, problem) => {
-      throw yaml.errorAt(node.range?.[0] ?? 0, problem);
-    });
+    value = goValueOf(document, yaml);
   } catch (error) {
     if (error instanceof RulesError) return { errors: [error] };
     throw error;

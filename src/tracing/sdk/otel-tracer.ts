@@ -31,7 +31,7 @@ export class RequestSpan implements RequestTrace {
   #queuedAt: number | undefined;
 
   constructor(
-    protected readonly span: Span,
+    private readonly span: Span,
     parent: Context,
   ) {
     this.context = trace.setSpan(parent, span);
@@ -70,29 +70,29 @@ export class RequestSpan implements RequestTrace {
     const attributes = attributesOf(decision, policy.isShadow);
     if (policy.ruleName !== undefined) attributes['sluice.rule'] = policy.ruleName;
     if (limit !== undefined) attributes['sluice.limit'] = limit;
-    this.end(attributes);
+    this.#end(attributes);
   }
 
   ended(outcome: 'released' | 'amended' | 'not_found'): void {
-    this.end({ 'sluice.outcome': outcome });
+    this.#end({ 'sluice.outcome': outcome });
   }
 
   /** A bulk request has no result of its own, only those of its elements. */
   answered(elements: number): void {
-    this.end({ 'sluice.elements': elements });
+    this.#end({ 'sluice.elements': elements });
   }
 
   /** @param code of the error table @param isFault whether the status is a 5xx */
   failed(code: string, isFault: boolean): void {
     if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
-    this.end({
+    this.#end({
       'sluice.outcome': isFault ? 'failed' : 'rejected',
       'sluice.reason': code.toLowerCase(),
       ...(isFault ? { 'error.type': code } : {}),
     });
   }
 
-  protected end(attributes: Attributes): void {
+  #end(attributes: Attributes): void {
     if (!this.span.isRecording()) return;
     const now = performance.now();
     if (this.#queuedAt !== undefined) attributes['sluice.waited_millis'] = now - this.#queuedAt;
@@ -130,19 +130,19 @@ export class Tracer {
   ) {}
 
   /** The caller's span, as the headers of its request name it. */
-  callerOf(headers: TraceHeaders): Caller {
+  callerOf(headers: TraceHeaders): SpanParent {
     const context = this.readsTraceparent
       ? TRACEPARENT.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
       : ROOT_CONTEXT;
-    return new Caller(this.spans, context);
+    return new SpanParent(this.spans, context, SpanKind.SERVER);
   }
 }
 
 /** Begins spans below another; none for what is not recorded. Times are those of `performance.now()`. */
 export class SpanParent {
   constructor(
-    protected readonly spans: OtelSpans,
-    protected readonly context: Context,
+    private readonly spans: OtelSpans,
+    private readonly context: Context,
     private readonly kind: SpanKind,
   ) {}
 
@@ -154,22 +154,16 @@ export class SpanParent {
     return this.#recorded(this.begin(name, startedAt));
   }
 
+  beginCall(name: string, startedAt: number): CallSpan {
+    return new CallSpan(this.spans, this.begin(name, startedAt), this.context);
+  }
+
   protected begin(name: string, startTime: number): Span {
     return this.spans.startSpan(name, { kind: this.kind, startTime }, this.context);
   }
 
   #recorded(span: Span): RequestSpan | undefined {
     return span.isRecording() ? new RequestSpan(span, this.context) : undefined;
-  }
-}
-
-class Caller extends SpanParent {
-  constructor(spans: OtelSpans, context: Context) {
-    super(spans, context, SpanKind.SERVER);
-  }
-
-  beginCall(name: string, startedAt: number): CallSpan {
-    return new CallSpan(this.spans, this.begin(name, startedAt), this.context);
   }
 }
 
