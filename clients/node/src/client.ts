@@ -16,7 +16,7 @@ import * as known from './calls/known-options.js';
 import { faultOfGroup, notUnicode } from './calls/known-options.js';
 import { type Common, type Handling, PendingRequest, within } from './calls/pending-request.js';
 import { approvalOf, type Hold, holderOf, whileHeld } from './calls/permit.js';
-import { checkCall, isAddress, Service, type ServiceCall } from './calls/service.js';
+import { checkCall, Service, type ServiceCall } from './calls/service.js';
 import { Wait, type Waiting } from './calls/wait.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
@@ -59,15 +59,16 @@ export class SluiceClient {
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
-    const given = givenOptions(options);
+    const given = optionsOf(options);
+    const service = new Service(given);
+    this.#service = service;
+    known.demandKnown(given, known.CLIENT);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     const { longPollMillis = DEFAULT_LONG_POLL_MILLIS } = given;
     demand('above 0', (value) => value > 0, { timeoutMillis, maxCalls, longPollMillis });
     const { retries = DEFAULT_RETRIES, keepMillis = DEFAULT_KEEP_MILLIS } = given;
     demand('at least 0', (value) => value >= 0, { retries, keepMillis });
     this.#holder = holderOf(given.holder);
-    const service = new Service(given);
-    this.#service = service;
     this.#common = { retries, addresses: service.addresses, timeoutMillis };
     this.#checks = new Batcher(maxCalls, (body, millis) =>
       within(millis + LATE_MILLIS, (signal) => service.send({ method: 'POST', body, signal })),
@@ -301,20 +302,10 @@ export class SluiceClient {
 /** What a failed release leads to by default: the approval ends with its hold or its window. */
 const ignore = (): undefined => undefined;
 
-function givenOptions(options: ClientOptions['url'] | ClientOptions): ClientOptions {
-  if (isAddress(options) || isList(options)) return { url: options };
-  // A caller in JavaScript may have forgotten it.
-  const { url } = (options as Partial<ClientOptions> | undefined) ?? {};
-  if (!isAddress(url) && !isList(url)) {
-    throw new TypeError(`url must be an address such as http://localhost:8080, not ${String(url)}`);
-  }
-  known.demandKnown(options, known.CLIENT);
-  return options;
-}
-
-/** Unlike `Array.isArray`, for lists that are read only as well. */
-function isList(value: unknown): value is readonly (string | URL)[] {
-  return Array.isArray(value);
+/** @param given anything, by a caller in JavaScript; the service finds out what is no address */
+function optionsOf(given: unknown): ClientOptions {
+  const isUrl = typeof given !== 'object' || given instanceof URL || Array.isArray(given);
+  return (isUrl ? { url: given } : (given ?? {})) as ClientOptions;
 }
 
 /** What is wrong with a call: an unknown option, or a text that can't be sent. */

@@ -92,7 +92,7 @@ export function peekIn(answer: Answer): Peek {
   if (answer.status !== 429) demandSuccess(answer);
   const waitMillis = bodyOf(answer).field('waitMillis').number;
   if (answer.status === 200) return { allowed: true, waitMillis, ...more };
-  const limit = limitIn(answer);
+  const limit = textIn(answer.body, 'limit');
   return { allowed: false, waitMillis, ...(limit === undefined ? {} : { limit }), ...more };
 }
 
@@ -100,7 +100,7 @@ export function peekIn(answer: Answer): Peek {
 function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
-    const limit = limitIn(answer);
+    const limit = textIn(answer.body, 'limit');
     return { status: 429, error, code: 'RATE_LIMIT_EXCEEDED', retryAfter, limit };
   }
   demandSuccess(answer);
@@ -130,10 +130,6 @@ function errorAnswerOf({ status, headers, body }: Answer): ErrorAnswer {
   const error = textIn(body, 'error') ?? `status ${status}`;
   const retryAfter = wholeNumber(headers['retry-after']);
   return { status, error, code: textIn(body, 'code'), retryAfter };
-}
-
-function limitIn({ body }: Answer): string | undefined {
-  return textIn(body, 'limit');
 }
 
 /** A text in a body of any kind. */

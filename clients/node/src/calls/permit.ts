@@ -14,7 +14,7 @@ export interface Hold {
   readonly requestId: string;
   readonly holdMillis: number;
   /** @returns false if the approval no longer counts */
-  readonly renew: (signal: AbortSignal | undefined, timeoutMillis: number) => Promise<boolean>;
+  readonly renew: (signal: AbortSignal, timeoutMillis: number) => Promise<boolean>;
 }
 
 /** So that a hold outlasts the failure of one renewal. */
@@ -89,33 +89,27 @@ async function keepRenewed(hold: Hold, heldSince: number, signal: AbortSignal): 
  * @returns when the renewal was sent: Sluice counts the hold from a later moment
  * @throws SluicePermitLostError if the hold is lost; the signal's reason once that is aborted
  */
-async function renewBefore(
-  lapsesAt: number,
-  hold: Hold,
-  signal: AbortSignal | undefined,
-): Promise<number> {
+async function renewBefore(lapsesAt: number, hold: Hold, signal: AbortSignal): Promise<number> {
   const { key, requestId, holdMillis } = hold;
   let cause: unknown = new Error('the process was suspended or busy');
   for (;;) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const sentAt = performance.now();
     const millisLeft = lapsesAt - sentAt;
     if (millisLeft <= 0) throw new SluicePermitLostError(key, requestId, cause);
-    try {
-      // A renewal ends before the next one is due, so that no two are under way at a time.
-      const isHeld = await hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
-      if (isHeld) return sentAt;
-    } catch (error) {
+    // A renewal ends before the next one is due, so that no two are under way at a time.
+    const renewal = hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
+    const isHeld = await renewal.catch((error: unknown) => {
       cause = error;
-      const pauseMillis = Math.min(holdMillis / RETRIES_PER_HOLD, lapsesAt - performance.now());
-      await pause(pauseMillis, undefined, { signal }).catch(() => undefined);
-      continue;
-    }
-    throw new SluicePermitLostError(key, requestId);
+    });
+    if (isHeld) return sentAt;
+    if (isHeld === false) throw new SluicePermitLostError(key, requestId);
+    const pauseMillis = Math.min(holdMillis / RETRIES_PER_HOLD, lapsesAt - performance.now());
+    await pause(pauseMillis, undefined, { signal }).catch(() => undefined);
   }
 }
 
-function renewalMillis({ holdMillis }: Pick<Hold, 'holdMillis'>): number {
+function renewalMillis({ holdMillis }: Hold): number {
   return holdMillis / RENEWALS_PER_HOLD;
 }
 

@@ -39,7 +39,8 @@ export class Service {
   /** @throws TypeError for an invalid address, or without any */
   constructor(private readonly options: ClientOptions) {
     const { url, fetch: send } = options;
-    const bases = (isAddress(url) ? [url] : url).map(baseOf);
+    const addresses: readonly unknown[] = Array.isArray(url) ? url : [url];
+    const bases = addresses.map(baseOf);
     if (bases.length === 0) throw new TypeError(`url must have an address, ${SUCH_AS}`);
     this.#exchanges = bases.map((base) =>
       send ? exchangeByFetch(base, send) : exchangeByHttp(base),
@@ -85,16 +86,14 @@ export class Service {
   }
 }
 
-/** Whether a value is one address, as it is given. */
-export function isAddress(value: unknown): value is string | URL {
-  return typeof value === 'string' || value instanceof URL;
-}
-
-function baseOf(address: string | URL): URL {
-  const base = isAddress(address) && URL.canParse(String(address)) ? new URL(address) : undefined;
+/** A caller in JavaScript may have given anything. */
+function baseOf(address: unknown): URL {
+  const text = String(address);
+  const isText = typeof address === 'string' || address instanceof URL;
+  const base = isText && URL.canParse(text) ? new URL(text) : undefined;
   // `localhost:8080` is an address as well, whose protocol is `localhost`.
   if (base?.protocol === 'http:' || base?.protocol === 'https:') return base;
-  throw new TypeError(`url must be an address ${SUCH_AS}, not ${String(address)}`);
+  throw new TypeError(`url must be an address ${SUCH_AS}, not ${text}`);
 }
 
 function pathOf(
