@@ -29,14 +29,7 @@ export type Timeouts = Readonly<typeof TIMEOUTS>;
 export const SILENCE_MILLIS = 45_000;
 
 /** What clients may take of a port. */
-export interface ConnectionBounds {
-  readonly maxConnections: number;
-  /** How many requests of one connection may be served at a time. */
-  readonly maxInFlight: number;
-  /** Called for each request beyond `maxInFlight`, which is served later. */
-  readonly onDeferred: () => void;
-  readonly onDropped: (reason: DropReason) => void;
-}
+export type ConnectionBounds = Omit<ReturnType<typeof connectionBounds>, 'close'>;
 
 /**
  * The bounds of each port, by the settings. Requests and connections beyond the bounds are counted. Drops are also
@@ -46,18 +39,20 @@ export function connectionBounds(
   settings: Pick<Settings, 'MAX_CONNECTIONS' | 'MAX_IN_FLIGHT_PER_CONNECTION'>,
   metrics: Pick<Metrics, 'requestDeferred' | 'connectionDropped'>,
   logger: Logger,
-): ConnectionBounds & { close(): void } {
+) {
   const log = new FrequentLog<DropReason>(systemClock, (dropped) =>
     logger.warn({ dropped }, 'connections dropped'),
   );
   return {
     maxConnections: settings.MAX_CONNECTIONS,
+    /** How many requests of one connection may be served at a time. */
     maxInFlight: settings.MAX_IN_FLIGHT_PER_CONNECTION,
-    onDeferred: () => metrics.requestDeferred(),
-    onDropped: (reason) => {
+    /** Called for each request beyond `maxInFlight`, which is served later. */
+    onDeferred: (): void => metrics.requestDeferred(),
+    onDropped: (reason: DropReason): void => {
       metrics.connectionDropped(reason);
       log.note(reason);
     },
-    close: () => log.close(),
+    close: (): void => log.close(),
   };
 }

@@ -28,14 +28,10 @@ export function kindOf({ value }: Pick<NamedEntry, 'value'>): Kind {
 }
 
 export class DescriptorPattern {
-  private constructor(
+  constructor(
     private readonly domain: string,
-    private readonly entries: readonly NamedEntry[],
+    private readonly entries: readonly NamedEntry[] = [],
   ) {}
-
-  static of(domain: string): DescriptorPattern {
-    return new DescriptorPattern(domain, []);
-  }
 
   with(entry: NamedEntry): DescriptorPattern {
     return new DescriptorPattern(this.domain, [...this.entries, entry]);

@@ -31,7 +31,7 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
   const domains = files.flatMap((file) => file.domains);
   const warnings = files.flatMap((file) => file.warnings);
   const errors = files.flatMap((file) => file.errors);
-  const setsShadow = domains.some(({ descriptors }) => hasShadow(descriptors));
+  const setsShadow = domains.some(({ descriptors }) => hasAny(descriptors, 'shadow_mode'));
 
   const add = (rule: ImportedRule, isShadow: boolean, of?: LocatedDescriptor): void => {
     const problem = problemOfPattern(rule);
@@ -74,14 +74,14 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
       for (const one of [...of('any'), ...of('wildcard').toReversed()]) {
         addDescriptor(one, parent, parentName, before);
         before.hasOwn ||= Boolean(one.rate_limit);
-        before.hasDeeper ||= hasLimit(one.children);
+        before.hasDeeper ||= hasAny(one.children, 'rate_limit');
       }
       for (const one of of('exact')) addDescriptor(one, parent, parentName, before);
     }
   };
 
   for (const domain of new Set(domains.map((one) => one.domain))) {
-    const pattern = DescriptorPattern.of(domain);
+    const pattern = new DescriptorPattern(domain);
     // What no descriptor limits is not limited.
     add({ ...pattern.deeper, ...UNLIMITED }, false);
     addAll(
@@ -120,12 +120,12 @@ function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {
   });
 }
 
-function hasLimit(descriptors: readonly LocatedDescriptor[]): boolean {
-  return descriptors.some((one) => Boolean(one.rate_limit) || hasLimit(one.children));
-}
-
-function hasShadow(descriptors: readonly LocatedDescriptor[]): boolean {
-  return descriptors.some((one) => one.shadow_mode === true || hasShadow(one.children));
+/** Whether a descriptor, or one below it, has a field that is set. */
+function hasAny(
+  descriptors: readonly LocatedDescriptor[],
+  field: 'rate_limit' | 'shadow_mode',
+): boolean {
+  return descriptors.some((one) => Boolean(one[field]) || hasAny(one.children, field));
 }
 
 const isOn = (value: unknown): boolean => value === true;

@@ -1,14 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { diag, DiagLogLevel } from '@opentelemetry/api';
-import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
+import { ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type ReadableSpan,
   type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
@@ -45,7 +44,7 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts) {
     spanProcessors: [
       // Its queue is bounded: spans that the collector does not accept in time are dropped.
       new BatchSpanProcessor({
-        exporter: new LoggedExporter(await createExporter(settings), logger),
+        exporter: logged(await createExporter(settings), logger),
         scheduledDelayMillis: settings.OTEL_BSP_SCHEDULE_DELAY,
         exportTimeoutMillis: settings.OTEL_BSP_EXPORT_TIMEOUT,
         maxQueueSize: settings.OTEL_BSP_MAX_QUEUE_SIZE,
@@ -111,40 +110,25 @@ async function createExporter(settings: TraceSettings): Promise<SpanExporter> {
 }
 
 /** Logs when the collector stops accepting spans, and when it accepts them again: one line each. */
-class LoggedExporter implements SpanExporter {
-  #lost = 0;
-
-  constructor(
-    private readonly exporter: SpanExporter,
-    private readonly logger: Logger,
-  ) {}
-
-  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
-    this.exporter.export(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) this.#taken();
-      else this.#notTaken(spans.length, result.error);
-      done(result);
-    });
-  }
-
-  async shutdown(): Promise<void> {
-    await this.exporter.shutdown();
-  }
-
-  #taken(): void {
-    if (this.#lost === 0) return;
-    this.logger.info({ lost: this.#lost }, 'the collector accepts spans again');
-    this.#lost = 0;
-  }
-
-  #notTaken(spans: number, error: Error | undefined): void {
-    if (this.#lost === 0) {
-      // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
-      const { message: reason, code } = (error ?? {}) as { message?: string; code?: unknown };
-      this.logger.warn({ reason, code }, 'the collector does not accept spans; they are lost');
-    }
-    this.#lost += spans;
-  }
+function logged(exporter: SpanExporter, logger: Logger): SpanExporter {
+  let lost = 0;
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        if (result.code !== ExportResultCode.SUCCESS) {
+          // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
+          const { message: reason, code } = (result.error ?? {}) as NodeJS.ErrnoException;
+          const problem = 'the collector does not accept spans; they are lost';
+          if (lost === 0) logger.warn({ reason, code }, problem);
+          lost += spans.length;
+        } else if (lost > 0) {
+          logger.info({ lost }, 'the collector accepts spans again');
+          lost = 0;
+        }
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
 }
 
 /**

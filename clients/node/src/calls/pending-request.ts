@@ -55,34 +55,25 @@ export function pauseMillis(retryAfterSeconds: number | undefined, pauses: numbe
   return millis <= LONGEST_TIMER_MILLIS ? millis : Infinity;
 }
 
-type Listener = () => void;
-
 /** Node warns of a leak from the eleventh listener of a signal on. So each signal has one listener, for all calls. */
-const LISTENERS = new WeakMap<AbortSignal, Set<Listener>>();
+class Listeners extends Set<() => void> {
+  handleEvent(): void {
+    for (const listener of this) listener();
+  }
+}
+
+const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
 /** Calls `listener` when the signal is aborted. Returns a function that removes the listener. */
-export function onAbort(signal: AbortSignal, listener: Listener): () => void {
-  const listeners = LISTENERS.get(signal) ?? listenTo(signal);
-  listeners.add(listener);
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  const listeners = LISTENERS.get(signal) ?? new Listeners();
+  LISTENERS.set(signal, listeners.add(listener));
+  // A signal that has the listener ignores it.
+  signal.addEventListener('abort', listeners, { once: true });
   return () => {
     listeners.delete(listener);
-    if (listeners.size > 0 || LISTENERS.get(signal) !== listeners) return;
-    LISTENERS.delete(signal);
-    signal.removeEventListener('abort', callAll);
+    if (listeners.size === 0) signal.removeEventListener('abort', listeners);
   };
-}
-
-function listenTo(signal: AbortSignal): Set<Listener> {
-  const listeners = new Set<Listener>();
-  LISTENERS.set(signal, listeners);
-  signal.addEventListener('abort', callAll, { once: true });
-  return listeners;
-}
-
-function callAll(this: AbortSignal): void {
-  const listeners = LISTENERS.get(this) ?? [];
-  LISTENERS.delete(this);
-  for (const listener of listeners) listener();
 }
 
 /** The answer to a request that has to be sent again, after this time in ms. */
