@@ -1,22 +1,20 @@
 import {
   type Attributes,
   type Context,
-  defaultTextMapGetter,
+  createTraceState,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
-  TraceFlags,
   type Tracer as OtelSpans,
 } from '@opentelemetry/api';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
 
 import { type Decision, isVerdict, type RequestTrace } from '../../limiter/limiter.js';
 import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
+import { callersIds, type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
 
 /** What changes an approval. */
 export type ChangeName = 'release' | 'amend';
@@ -43,7 +41,7 @@ export class RequestSpan implements RequestTrace {
 
   get ids(): TraceIds {
     const { traceId, spanId, traceFlags } = this.spanContext;
-    return traceIds(traceId, spanId, (traceFlags & TraceFlags.SAMPLED) !== 0);
+    return traceIds(traceId, spanId, traceFlags);
   }
 
   queued(): void {
@@ -119,8 +117,6 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   };
 }
 
-const TRACEPARENT = new W3CTraceContextPropagator();
-
 /** Creates spans for requests. There is no tracer unless the `OTEL_*` variables ask for one. */
 export class Tracer {
   /** @param readsTraceparent whether spans are below the spans of callers */
@@ -131,9 +127,7 @@ export class Tracer {
 
   /** The caller's span, as the headers of its request name it. */
   callerOf(headers: TraceHeaders): SpanParent {
-    const context = this.readsTraceparent
-      ? TRACEPARENT.extract(ROOT_CONTEXT, headers, defaultTextMapGetter)
-      : ROOT_CONTEXT;
+    const context = this.readsTraceparent ? contextIn(headers) : ROOT_CONTEXT;
     return new SpanParent(this.spans, context, SpanKind.SERVER);
   }
 }
@@ -197,6 +191,18 @@ export class CallSpan extends SpanParent {
     this.#elements += 1;
     return super.begin(name, startTime);
   }
+}
+
+function contextIn({ traceparent, tracestate }: TraceHeaders): Context {
+  const ids = callersIds(traceparent);
+  if (!ids) return ROOT_CONTEXT;
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId: ids.trace_id,
+    spanId: ids.span_id,
+    traceFlags: Number(ids.trace_flags),
+    isRemote: true,
+    ...(typeof tracestate === 'string' ? { traceState: createTraceState(tracestate) } : {}),
+  });
 }
 
 /** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */
