@@ -202,20 +202,15 @@ async function warnOfReadableSecrets(files: readonly NamedFile[], logger: Logger
   if (process.platform === 'win32') return;
   for (const { variable, path, isSecret } of files) {
     if (isSecret !== true) continue;
-    const mode = await permissionsOf(path);
+    // None for a file that is missing: its reader says so.
+    const mode = await stat(path).then(
+      (stats) => stats.mode & PERMISSIONS,
+      () => 0,
+    );
     if ((mode & OTHERS_MAY_READ) === 0) continue;
     logger.warn(
       { variable, path, mode: `0${mode.toString(8)}` },
       `every user of this machine can read the file of ${variable}: remove that right, as by chmod o-r`,
     );
-  }
-}
-
-/** None for a file that is missing: its reader says so. */
-async function permissionsOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).mode & PERMISSIONS;
-  } catch {
-    return 0;
   }
 }
