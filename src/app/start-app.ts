@@ -31,22 +31,7 @@ import { type CreatedLimiter, createLimiter } from './create-limiter.js';
 import { serveUntilSeen, stopInOrder } from './stop-in-order.js';
 
 /** A serving replica. */
-export interface App {
-  readonly port: number;
-  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
-  readonly adminPort: number | undefined;
-  /** Where gateways ask, if there is a port for them. */
-  readonly grpcPort: number | undefined;
-  /**
-   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
-   * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
-   * @param hurry ends the delay and the grace at once when it is aborted
-   * @throws AggregateError of what single steps have thrown, after all steps
-   */
-  stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
-  /** Reads the rules again, without waiting for the next look at their file. */
-  reloadRules(): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /**
  * Puts the parts together and serves.
@@ -59,7 +44,7 @@ export async function startApp(
   logger: Logger,
   environment: Environment = {},
   log: LogState = { dropped: 0 },
-): Promise<App> {
+) {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
@@ -155,10 +140,19 @@ export async function startApp(
   warnOfOpenAccess(settings, logger);
   return {
     port,
+    /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
     adminPort,
+    /** Where gateways ask, if there is a port for them. */
     grpcPort,
+    /** Reads the rules again, without waiting for the next look at their file. */
     reloadRules: () => rules.check(),
-    stop: async (graceMillis, hurry) => {
+    /**
+     * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
+     * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
+     * @param hurry ends the delay and the grace at once when it is aborted
+     * @throws AggregateError of what single steps have thrown, after all steps
+     */
+    stop: async (graceMillis: number, hurry?: AbortSignal): Promise<void> => {
       await inOrder([
         () => readiness.startDraining(),
         () => ports.startDraining(),

@@ -13,7 +13,6 @@ import {
 import { Batcher } from './calls/batcher.js';
 import { type Answer, LATE_MILLIS } from './calls/exchange.js';
 import * as known from './calls/known-options.js';
-import { faultOfGroup, notUnicode } from './calls/known-options.js';
 import { type Common, type Handling, PendingRequest, within } from './calls/pending-request.js';
 import { approvalOf, type Hold, holderOf, whileHeld } from './calls/permit.js';
 import { checkCall, Service, type ServiceCall } from './calls/service.js';
@@ -317,9 +316,9 @@ function faultIn(
 ): Error | undefined {
   return (
     (options === NO_OPTIONS ? undefined : known.unknownOption(options, names)) ??
-    notUnicode('key', key) ??
-    notUnicode('requestId', requestId) ??
-    faultOfGroup((options as ListOptions).group)
+    known.notUnicode('key', key) ??
+    known.notUnicode('requestId', requestId) ??
+    known.faultOfGroup((options as ListOptions).group)
   );
 }
 

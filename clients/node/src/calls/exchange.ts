@@ -131,13 +131,8 @@ function unanswered(cause: unknown, mayHaveCounted: boolean): SluiceUnavailableE
   return new SluiceUnavailableError(message, { cause, mayHaveCounted });
 }
 
-interface Failure {
-  readonly syscall?: unknown;
-  readonly code?: unknown;
-  /** One error for each address of a name. */
-  readonly errors?: readonly unknown[];
-  readonly cause?: unknown;
-}
+/** Of an AggregateError: one error for each address of a name. */
+type Failure = NodeJS.ErrnoException & { readonly errors?: readonly unknown[] };
 
 /** Whether a `fetch` failed since there was no connection to send anything on. */
 export function isNeverSent(error: unknown): boolean {
