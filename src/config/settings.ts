@@ -16,12 +16,6 @@ import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
 const NOTHING = 'nothing';
-const TLS_SETTINGS = [
-  'REDIS_TLS_CA_FILE',
-  'REDIS_TLS_CERT_FILE',
-  'REDIS_TLS_KEY_FILE',
-  'REDIS_TLS_SERVER_NAME',
-] as const;
 
 function oneOf<const Values extends readonly string[]>(values: Values) {
   return z.enum(values, { error: `one of ${values.join(', ')}` });
@@ -242,8 +236,8 @@ function checkUrls(settings: Settings): void {
     mode === 'standalone' || databases.every((path) => Number(path.slice(1)) === 0),
     `no database if REDIS_MODE is ${mode}`,
   );
-  for (const name of TLS_SETTINGS) {
-    const value = settings[name];
+  for (const [name, value] of Object.entries(settings)) {
+    if (!name.startsWith('REDIS_TLS_')) continue;
     const fits = value === undefined || urls[0]?.protocol === 'rediss:';
     demand(fits, name, JSON.stringify(value), 'a REDIS_URL that starts with rediss://');
   }

@@ -11,20 +11,58 @@ import { checkMetrics, reasonCounter } from './check-metrics.js';
  * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key, because the
  * number of keys is unbounded and Prometheus keeps a series for each.
  * @param waiting the number of requests that wait here for their turn
+ * @param rejections how many requests were rejected for their tokens, by reason
  * @param isReady whether requests should come here; asked at each scrape
  */
 export function createMetrics(
   waiting: () => number,
-  rules: RulesInForce,
-  tokens: TokensInForce = { isStale: false, isGone: false },
+  rules: Pick<Rules, 'current' | 'isStale'>,
+  tokens: Pick<WatchedFiles<unknown>, 'isStale' | 'isGone'> = { isStale: false, isGone: false },
   rejections: Readonly<Record<string, number>> = {},
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
   log: LogState = { dropped: 0 },
 ) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  ruleMetrics(registry, rules);
-  authMetrics(registry, tokens, rejections);
+  // Replicas with other rules have another digest.
+  new Gauge({
+    name: 'ratelimit_rules',
+    help: 'Number of rules in force, with their digest.',
+    labelNames: ['digest'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.set({ digest: rules.current.digest }, rules.current.rules.length);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_rules_stale',
+    '1 while the rules file is invalid and the last valid rules are in force.',
+    () => rules.isStale,
+  );
+  new Counter({
+    name: 'ratelimit_auth_rejections_total',
+    help: 'Requests rejected for their tokens, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(rejections)) this.inc({ reason }, count);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_tokens_stale',
+    '1 while the tokens file is invalid and the last valid tokens are in force.',
+    () => tokens.isStale,
+  );
+  flag(
+    registry,
+    'ratelimit_tokens_gone',
+    '1 while the tokens file is missing or empty and every request is rejected.',
+    () => tokens.isGone,
+  );
   flag(registry, 'ratelimit_ready', '1 while this replica is ready, as /readyz says.', isReady);
   new Counter({
     name: 'ratelimit_dropped_log_lines_total',
@@ -63,38 +101,6 @@ function flag(
       this.set((await isSo()) ? 1 : 0);
     },
   });
-}
-
-type TokensInForce = Pick<WatchedFiles<unknown>, 'isStale' | 'isGone'>;
-
-/** @param rejections how many requests were rejected for their tokens, by reason */
-function authMetrics(
-  registry: Registry,
-  tokens: TokensInForce,
-  rejections: Readonly<Record<string, number>>,
-): void {
-  new Counter({
-    name: 'ratelimit_auth_rejections_total',
-    help: 'Requests rejected for their tokens, by reason.',
-    labelNames: ['reason'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [reason, count] of Object.entries(rejections)) this.inc({ reason }, count);
-    },
-  });
-  flag(
-    registry,
-    'ratelimit_tokens_stale',
-    '1 while the tokens file is invalid and the last valid tokens are in force.',
-    () => tokens.isStale,
-  );
-  flag(
-    registry,
-    'ratelimit_tokens_gone',
-    '1 while the tokens file is missing or empty and every request is rejected.',
-    () => tokens.isGone,
-  );
 }
 
 /**
@@ -141,28 +147,6 @@ function connectionMetrics(registry: Registry) {
     connectionDropped: connections.count,
     streamDropped: streams.count,
   };
-}
-
-type RulesInForce = Pick<Rules, 'current' | 'isStale'>;
-
-/** Metrics of the rules in force: replicas with other rules have another digest. */
-function ruleMetrics(registry: Registry, rules: RulesInForce): void {
-  new Gauge({
-    name: 'ratelimit_rules',
-    help: 'Number of rules in force, with their digest.',
-    labelNames: ['digest'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.set({ digest: rules.current.digest }, rules.current.rules.length);
-    },
-  });
-  flag(
-    registry,
-    'ratelimit_rules_stale',
-    '1 while the rules file is invalid and the last valid rules are in force.',
-    () => rules.isStale,
-  );
 }
 
 export interface LogState {

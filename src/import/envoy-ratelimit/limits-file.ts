@@ -16,7 +16,8 @@ import { strictObject } from '../../rules/field-schemas.js';
 import {
   type Path,
   PositionedYaml,
-  RulesError,
+  type RulesError,
+  RulesErrors,
   YAML_OPTIONS,
 } from '../../rules/positioned-yaml.js';
 
@@ -53,11 +54,12 @@ type Fields = Record<string, unknown>;
 /**
  * The value of a document as `gopkg.in/yaml.v2` reads it for Envoy's rate limit service: what comes later in an object wins,
  * whether it is merged or not, and `rate_limit` keeps the fields that only an earlier one has, since it is a struct.
- * @throws RulesError for what that can't read
+ * @throws RulesErrors for what that can't read
  */
-function goValueOf(document: Document, yaml: PositionedYaml): unknown {
+function goValueOf(yaml: PositionedYaml): unknown {
+  const { document } = yaml;
   const fail = (node: Node, problem: string): never => {
-    throw yaml.errorAt(node.range?.[0] ?? 0, problem);
+    throw new RulesErrors([yaml.errorAt(node.range?.[0] ?? 0, problem)]);
   };
   let values = 0;
   /** @param into the object that takes the fields of another */
@@ -218,42 +220,30 @@ export function parseLimitsFile(content: string, file: string): LimitsFile {
   const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };
   const all: readonly Document[] = parseAllDocuments(content, options);
   const filled = all.filter(({ contents, errors }) => !isEmpty(contents) || errors.length > 0);
-  const documents = (filled.length > 0 ? filled : [new Document(null)]).map((document) => ({
-    document,
-    yaml: new PositionedYaml(document, lineCounter, file),
-  }));
-  const [, second] = documents;
+  const documents = (filled.length > 0 ? filled : [new Document(null)]).map(
+    (document) => new PositionedYaml(document, lineCounter, file),
+  );
+  const domains: DomainLimits[] = [];
+  const errors: RulesError[] = [];
+  for (const yaml of documents) {
+    try {
+      const { domain, descriptors: listed } = yaml.read(root, () => goValueOf(yaml));
+      domains.push({ domain, descriptors: located(listed ?? [], ['descriptors'], yaml) });
+    } catch (error) {
+      if (!(error instanceof RulesErrors)) throw error;
+      errors.push(...error.errors);
+    }
+  }
   const problem = 'Envoy ratelimit reads no more documents of a file than the first';
-  const read = documents.map(({ document, yaml }) => domainIn(document, yaml));
   return {
-    domains: read.flatMap((one) => ('domain' in one ? one : [])),
-    warnings: second ? [second.yaml.warningAt([], problem)] : [],
-    errors: read
-      .flatMap((one) => ('errors' in one ? one.errors : []))
-      .sort((a, b) => a.line - b.line || a.column - b.column),
+    domains,
+    warnings: documents.slice(1, 2).map((second) => second.warningAt([], problem)),
+    errors: errors.sort((a, b) => a.line - b.line || a.column - b.column),
   };
 }
 
 function isEmpty(contents: unknown): boolean {
   return contents === null || (isScalar(contents) && contents.source === '');
-}
-
-function domainIn(
-  document: Document,
-  yaml: PositionedYaml,
-): DomainLimits | { readonly errors: readonly RulesError[] } {
-  if (yaml.mistakes.length > 0) return { errors: yaml.mistakes };
-  let value: unknown;
-  try {
-    value = goValueOf(document, yaml);
-  } catch (error) {
-    if (error instanceof RulesError) return { errors: [error] };
-    throw error;
-  }
-  const checked = yaml.check(value, root);
-  if ('errors' in checked) return checked;
-  const { domain, descriptors: listed } = checked.value;
-  return { domain, descriptors: located(listed ?? [], ['descriptors'], yaml) };
 }
 
 function located(

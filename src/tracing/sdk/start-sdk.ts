@@ -135,9 +135,7 @@ function logged(exporter: SpanExporter, logger: Logger): SpanExporter {
  * Logs OpenTelemetry's warnings, one line a second at most: a certificate that can't be read, spans that are
  * dropped from a full queue, spans that the collector has rejected.
  */
-function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
-  close(): void;
-} {
+function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>) {
   const log = new FrequentLog<string>(clock, (notices) =>
     logger.warn({ notices }, 'OpenTelemetry'),
   );
