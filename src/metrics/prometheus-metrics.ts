@@ -73,9 +73,31 @@ export function createMetrics(
       this.inc(log.dropped);
     },
   });
+  const ofChecks = checkMetrics(registry, waiting);
+  // Of requests, connections and streams beyond the limits of their port.
+  const deferred = new Counter({
+    name: 'ratelimit_deferred_requests_total',
+    help: 'Requests deferred until earlier requests of their connection were answered.',
+    registers: [registry],
+  });
+  const connections = reasonCounter(
+    registry,
+    'ratelimit_dropped_connections_total',
+    'Connections dropped because a limit of their port was reached, by reason.',
+    DROP_REASONS,
+  );
+  const streams = reasonCounter(
+    registry,
+    'ratelimit_dropped_streams_total',
+    'gRPC streams dropped because a limit of their port was reached, by reason.',
+    STREAM_DROP_REASONS,
+  );
   return {
-    ...checkMetrics(registry, waiting),
-    ...connectionMetrics(registry),
+    ...ofChecks,
+    /** One request was deferred, since its connection had as many requests in flight as it may have. */
+    requestDeferred: (): void => deferred.inc(),
+    connectionDropped: connections.count,
+    streamDropped: streams.count,
     ...storeMetrics(registry),
     /** All metrics, in the text format of Prometheus. */
     text: () => registry.metrics(),
@@ -121,33 +143,6 @@ export type DropReason = (typeof DROP_REASONS)[number];
 /** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
 export const STREAM_DROP_REASONS = ['headers_too_large', 'too_many', 'too_late'] as const;
 export type StreamDropReason = (typeof STREAM_DROP_REASONS)[number];
-
-/** Metrics of requests, connections and streams beyond the limits of their port. */
-function connectionMetrics(registry: Registry) {
-  const deferred = new Counter({
-    name: 'ratelimit_deferred_requests_total',
-    help: 'Requests deferred until earlier requests of their connection were answered.',
-    registers: [registry],
-  });
-  const connections = reasonCounter(
-    registry,
-    'ratelimit_dropped_connections_total',
-    'Connections dropped because a limit of their port was reached, by reason.',
-    DROP_REASONS,
-  );
-  const streams = reasonCounter(
-    registry,
-    'ratelimit_dropped_streams_total',
-    'gRPC streams dropped because a limit of their port was reached, by reason.',
-    STREAM_DROP_REASONS,
-  );
-  return {
-    /** One request was deferred, since its connection had as many requests in flight as it may have. */
-    requestDeferred: (): void => deferred.inc(),
-    connectionDropped: connections.count,
-    streamDropped: streams.count,
-  };
-}
 
 export interface LogState {
   readonly dropped: number;

@@ -128,36 +128,22 @@ function hasAny(
   return descriptors.some((one) => Boolean(one[field]) || hasAny(one.children, field));
 }
 
-const isOn = (value: unknown): boolean => value === true;
-const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
-
 /** The fields without a counterpart, and what happens instead. */
-const WITHOUT_COUNTERPART: readonly (readonly [
-  name: string,
-  isSet: (descriptor: LocatedDescriptor) => boolean,
-  instead: string,
-])[] = [
-  [
-    'replaces',
-    ({ rate_limit }) => isFilled(rate_limit?.replaces),
-    'a request is checked against the limits of all its descriptors',
-  ],
-  ['quota_mode', (one) => isOn(one.quota_mode), 'the limit denies like any other'],
-  [
-    'share_threshold',
-    (one) => isOn(one.share_threshold),
-    'each value that the wildcard matches has a limit of its own',
-  ],
-  ['detailed_metric', (one) => isOn(one.detailed_metric), 'metrics are counted by rule'],
-  ['value_to_metric', (one) => isOn(one.value_to_metric), 'metrics are counted by rule'],
-  ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
-];
+const WITHOUT_COUNTERPART = {
+  replaces: 'a request is checked against the limits of all its descriptors',
+  quota_mode: 'the limit denies like any other',
+  share_threshold: 'each value that the wildcard matches has a limit of its own',
+  detailed_metric: 'metrics are counted by rule',
+  value_to_metric: 'metrics are counted by rule',
+  metadata: 'answers carry none',
+};
 
 function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): string[] {
   const { path, yaml, key, rate_limit: limit } = descriptor;
-  const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(
-    ([name, , instead]) => `${name} has no counterpart: ${instead}`,
-  );
+  const fields = { ...descriptor, replaces: (limit?.replaces ?? []).length > 0 };
+  const problems = Object.entries(WITHOUT_COUNTERPART)
+    .filter(([name]) => Boolean(fields[name as keyof typeof WITHOUT_COUNTERPART]))
+    .map(([name, instead]) => `${name} has no counterpart: ${instead}`);
   if (key.includes('*')) {
     problems.push(
       'a wildcard in a key has no counterpart: the rule is for the key with that character',
