@@ -10,7 +10,7 @@ import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts } from '../http/server/ports.js';
-import { createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
+import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon, ServiceReadiness } from '../readiness/readiness.js';
@@ -43,7 +43,7 @@ export async function startApp(
   settings: Settings,
   logger: Logger,
   environment: Environment = {},
-  log: LogState = { dropped: 0 },
+  log: { readonly dropped: number } = { dropped: 0 },
 ) {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;

@@ -20,7 +20,7 @@ export function createMetrics(
   tokens: Pick<WatchedFiles<unknown>, 'isStale' | 'isGone'> = { isStale: false, isGone: false },
   rejections: Readonly<Record<string, number>> = {},
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
-  log: LogState = { dropped: 0 },
+  log: { readonly dropped: number } = { dropped: 0 },
 ) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -144,18 +144,10 @@ export type DropReason = (typeof DROP_REASONS)[number];
 export const STREAM_DROP_REASONS = ['headers_too_large', 'too_many', 'too_late'] as const;
 export type StreamDropReason = (typeof STREAM_DROP_REASONS)[number];
 
-export interface LogState {
-  readonly dropped: number;
-}
-
 const CALL_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
-
-/** The series of these, and of the scripts, exist from the start. */
-const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
-const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
 /** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
 function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObserver> {
@@ -190,9 +182,10 @@ function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObs
     buckets: BATCH_BUCKETS,
     registers,
   });
+  // These series exist from the start.
   for (const script of Object.keys(SCRIPTS)) durations.zero({ script });
-  for (const kind of CATCH_UP_KINDS) catchUp.set({ kind }, 0);
-  for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
+  for (const kind of ['withdrawal', 'settle']) catchUp.set({ kind }, 0);
+  for (const kind of ['not_run', 'unknown', 'fault']) errors.inc({ kind }, 0);
 
   return {
     called: (script, seconds, outcome) => {

@@ -48,7 +48,7 @@ const NO_OPTIONS = {};
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
-  /** Who holds approvals. */
+  /** The holder of held approvals. */
   readonly #holder: string | undefined;
   readonly #common: Common;
   readonly #service: Service;
@@ -80,7 +80,7 @@ export class SluiceClient {
       service,
       keepMillis,
       longPollMillis,
-      release: (...approval) => this.release(...approval),
+      release: (...approval) => this.release(...approval).catch(() => false),
       kept: { longestMillis: Infinity, believedUntil: 0 },
     };
   }

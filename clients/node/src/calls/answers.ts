@@ -30,9 +30,7 @@ export function decisionOf(result: CheckResult): Decision {
   if (result.status === 200) {
     const { request_id: requestId, shadow, outagePolicy } = result;
     const isCounted = shadow === undefined && outagePolicy !== 'allow';
-    return isCounted
-      ? { approved: true, requestId }
-      : { approved: true, requestId, uncounted: true };
+    return { approved: true, requestId, ...(isCounted ? {} : { uncounted: true }) };
   }
   if (result.status === 429) {
     const { retryAfter: retryAfterSeconds, limit } = result;

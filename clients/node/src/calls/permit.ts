@@ -140,7 +140,7 @@ export async function approvalOf(
 const NOT_PRINTED = /[^\x21-\x7e]/g;
 
 /**
- * Who holds approvals.
+ * The name that held approvals show.
  * @param name by default host and process; `false` for nobody
  * @throws RangeError if it is empty or too long
  */

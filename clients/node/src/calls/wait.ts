@@ -25,7 +25,7 @@ export interface Waiting extends Common {
   readonly keepMillis: number;
   /** The longest request, in ms. */
   readonly longPollMillis: number;
-  /** @returns false if there was nothing to release */
+  /** @returns false if there was nothing to release, or it has failed */
   readonly release: (key: string, requestId: string) => Promise<boolean>;
   /** The longest time for which Sluice keeps a place, as it has said, and until when that is believed, in ms. */
   kept: { readonly longestMillis: number; readonly believedUntil: number };
@@ -105,8 +105,9 @@ export class Wait implements Handling<Decision> {
       this.onProgress?.(turn);
       return this.#again(Math.min(seconds * 1000, LEAST_INTERVAL_MILLIS));
     } catch (error) {
-      if (request.isOver || !isConflict(error, TAKEN_OVER, USED)) throw error;
-      if (isConflict(error, TAKEN_OVER)) this.#placed(request);
+      const code = error instanceof SluiceError && error.status === 409 ? error.code : undefined;
+      if (request.isOver || (code !== TAKEN_OVER && code !== USED)) throw error;
+      if (code === TAKEN_OVER) this.#placed(request);
       // The answer with its approval was lost until the approval had lapsed.
       else this.#requestId = randomUUID();
       request.isSent = false;
@@ -116,8 +117,7 @@ export class Wait implements Handling<Decision> {
 
   /** An approval that arrives after its caller has gone is released. */
   late(decision: Decision): void {
-    if (!decision.approved) return;
-    void this.waiting.release(this.element.key, decision.requestId).catch(() => undefined);
+    if (decision.approved) void this.waiting.release(this.element.key, decision.requestId);
   }
 
   /** Its caller has left, or it has failed: gives back its place or its approval. */
@@ -201,17 +201,11 @@ export class Wait implements Handling<Decision> {
 
   async #giveBack(): Promise<void> {
     const id = this.#requestId;
-    const release = (): Promise<boolean> =>
-      this.waiting.release(this.element.key, id).catch(() => false);
+    const release = (): Promise<boolean> => this.waiting.release(this.element.key, id);
     if (await release()) return;
     await sleep(OVERTAKEN_MILLIS);
     await release();
   }
-}
-
-function isConflict(error: unknown, ...codes: readonly KnownErrorCode[]): boolean {
-  if (!(error instanceof SluiceError) || error.status !== 409) return false;
-  return codes.some((code) => error.code === code);
 }
 
 /** The longest time for which Sluice keeps a place, in ms, if it has rejected a check for that. */
