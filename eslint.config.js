@@ -4,10 +4,14 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 /** It is loaded only where requests are traced: by `import()`, which this rule does not see. */
-const OPENTELEMETRY = {
-  group: ['@opentelemetry/**', '**/tracing/sdk/**', './sdk/**'],
-  message: 'only src/tracing/sdk knows OpenTelemetry',
-};
+const OPENTELEMETRY = [
+  { group: ['@opentelemetry/**'], message: 'only src/tracing/sdk knows OpenTelemetry' },
+  {
+    group: ['**/tracing/sdk/**', './sdk/**'],
+    message: 'OpenTelemetry is loaded only where requests are traced',
+    allowTypeImports: true,
+  },
+];
 /** Loaded by `import()` as well. */
 const TIME_ZONES = {
   group: ['**/zoned-calendar.js'],
@@ -24,7 +28,7 @@ function mayNotImport(folder, forbidden, reason) {
         {
           patterns: [
             { group: forbidden, message: reason, allowTypeImports: false },
-            ...(folder === 'tracing/sdk' ? [] : [OPENTELEMETRY]),
+            ...(folder === 'tracing/sdk' ? [] : OPENTELEMETRY),
             TIME_ZONES,
           ],
         },
@@ -190,7 +194,7 @@ export default tseslint.config(
           patterns: [
             {
               regex:
-                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part)\\.js$)',
+                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part|pending-request)\\.js$)',
               message: 'the command line uses the client as its users do, and no package',
             },
           ],

@@ -26,7 +26,7 @@ async function answerTo(command: Exclude<Command, { name: 'serve' }>): Promise<s
   if (command.name === 'import') {
     // Other commands need no parts of gRPC.
     const { runImportCommand } = await import('./app/import-command.js');
-    const { text, warnings } = runImportCommand(command);
+    const { text, warnings } = runImportCommand(command.files);
     for (const warning of warnings) console.error(warning);
     return text.trimEnd();
   }

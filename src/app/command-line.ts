@@ -2,7 +2,6 @@ import { parseArgs } from 'node:util';
 
 import { inOneLine, nearestName, packageVersion } from '../common/texts.js';
 import { parseSettings, settingsSchema } from '../config/settings.js';
-import type { ImportCommand } from './import-command.js';
 import type { RulesCommand } from './rules-command.js';
 
 const OPTIONS = {
@@ -40,7 +39,7 @@ export type Command =
   | { readonly name: 'help' }
   | { readonly name: 'version' }
   | ({ readonly name: 'rules' } & RulesCommand)
-  | ({ readonly name: 'import' } & ImportCommand);
+  | { readonly name: 'import'; readonly files: readonly string[] };
 
 /** A command line that names no command. */
 export class CommandLineError extends Error {
@@ -85,12 +84,8 @@ function importOf([format, ...files]: readonly string[], [option]: readonly stri
   return { name: IMPORT, files };
 }
 
-interface OptionToken {
-  readonly name: string;
-  readonly rawName: string;
-  readonly value?: string | undefined;
-  readonly inlineValue?: boolean | undefined;
-}
+type Token = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number];
+type OptionToken = Extract<Token, { kind: 'option' }>;
 
 function checkOption({ name, rawName, value, inlineValue }: OptionToken): void {
   if (!isOption(name)) {
@@ -99,7 +94,7 @@ function checkOption({ name, rawName, value, inlineValue }: OptionToken): void {
     throw new CommandLineError(`unknown option ${rawName}${hint}`);
   }
   // After `=` a value may begin with `-`.
-  const isGiven = value !== undefined && (inlineValue === true || !value.startsWith('-'));
+  const isGiven = value !== undefined && (inlineValue || !value.startsWith('-'));
   const takesValue = OPTIONS[name].type === 'string';
   if (takesValue && !isGiven) throw new CommandLineError(`${rawName} needs a value`);
   if (!takesValue && value !== undefined) throw new CommandLineError(`${rawName} takes no value`);

@@ -14,20 +14,11 @@ import { connect, waitUntilReady } from '../redis/connections/connect.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
 import { EvictionWatch } from '../redis/eviction-watch.js';
 import { RedisLimiter } from '../redis/redis-limiter.js';
+import type { OwnReports } from '../redis/replica-reports.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
 
-/** A limiter, and the policy of each key as of now. */
-export interface CreatedLimiter {
-  readonly limiter: Limiter;
-  /** The limiter without what decides in an outage of its store. */
-  readonly store: Limiter;
-  readonly policyOf: (key: string) => KeyPolicy;
-  /** Shares reports with the other replicas; undefined if there are none. */
-  readonly openReports: RedisLimiter['openReports'] | undefined;
-  /** The policy by which Redis may evict keys; undefined if it evicts none. */
-  readonly evictionPolicy: () => string | undefined;
-}
+export type CreatedLimiter = Awaited<ReturnType<typeof createLimiter>>;
 
 /**
  * Makes the limiter that the settings describe.
@@ -39,7 +30,7 @@ export async function createLimiter(
   replicaId: string,
   logger: Logger,
   observer: StoreObserver,
-): Promise<CreatedLimiter> {
+) {
   const urls = settings.REDIS_URL;
   const maxWaiters = settings.MAX_WAITERS;
   if (urls === undefined) {
@@ -48,7 +39,7 @@ export async function createLimiter(
     return {
       limiter,
       store: limiter,
-      policyOf: (key) => limiter.policyOf(key),
+      policyOf: (key: string) => limiter.policyOf(key),
       openReports: undefined,
       evictionPolicy: () => undefined,
     };
@@ -85,10 +76,14 @@ export async function createLimiter(
     observer,
   });
   return {
+    /** The limiter without what decides in an outage of its store. */
     store: limiter,
     limiter: withPolicy(settings, limiter, rules, logger),
+    /** The policy of each key as of now. */
     policyOf,
-    openReports: (own) => limiter.openReports(own),
+    /** Shares reports with the other replicas; undefined if there are none. */
+    openReports: (own: OwnReports) => limiter.openReports(own),
+    /** The policy by which Redis may evict keys; undefined if it evicts none. */
     evictionPolicy: () => eviction.policy,
   };
 }

@@ -6,16 +6,12 @@ import { parseLimitsFile } from '../import/envoy-ratelimit/limits-file.js';
 import { rulesOfLimits } from '../import/envoy-ratelimit/rules-of-limits.js';
 import { parseRules } from '../rules/parse-rules.js';
 
-/** A command that prints rules with the limits of Envoy's rate limit service. */
-export interface ImportCommand {
-  readonly files: readonly string[];
-}
-
 /**
+ * Prints rules with the limits of Envoy's rate limit service.
  * @returns a rules file, and what it can't do that the imported files do
  * @throws SettingsError for a file that can't be read, RulesErrors for all errors in files, RulesError for too many rules
  */
-export function runImportCommand({ files }: ImportCommand) {
+export function runImportCommand(files: readonly string[]) {
   const read = files.map((file) => parseLimitsFile(readNamedFile('import', file), file));
   const { rules, warnings } = rulesOfLimits(read);
   const header = [
@@ -27,10 +23,5 @@ export function runImportCommand({ files }: ImportCommand) {
   );
   // Such as too many.
   parseRules(text, 'the imported rules');
-  return {
-    text,
-    warnings: warnings.map(({ file, line, problem }) =>
-      inOneLine(`${file}:${line}: warning: ${problem}`),
-    ),
-  };
+  return { text, warnings };
 }

@@ -47,8 +47,8 @@ export async function runRulesCommand(
 }
 
 /** A warning if rules are so costly that a request with many new keys delays all others. */
-function warnOfCost({ rules, patterns }: RuleSet): string[] {
-  const cost = measureMatching(patterns);
+function warnOfCost({ rules }: RuleSet): string[] {
+  const cost = measureMatching(rules);
   if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
   const rule = rules[cost.index];
   if (!rule) return [];
@@ -76,15 +76,13 @@ function counted(rules: number): string {
 
 function describePolicy(policy: KeyPolicy): string[] {
   const [own, ...further] = policy.limits;
-  const rate = policy.requestsCanSetRate ? `up to ${policy.maxRequestsCeiling}` : 'not by requests';
-  const queue = policy.requestsCanModQueue
-    ? `up to ${policy.maxRequestsInQueueCeiling}`
-    : 'not by requests';
+  const settable = (isSettable: boolean, most: number): string =>
+    isSettable ? `up to ${most}` : 'not by requests';
+  const rate = settable(policy.requestsCanSetRate, policy.maxRequestsCeiling);
+  const queue = settable(policy.requestsCanModQueue, policy.maxRequestsInQueueCeiling);
+  const canSetWindow = policy.requestsCanSetWindow && hasSettableWindow(own);
+  const window = settable(canSetWindow, policy.windowMillisCeiling);
   const hasAlgorithm = !kindOf(own.algorithm).hasBoundary;
-  const window =
-    policy.requestsCanSetWindow && hasSettableWindow(own)
-      ? `up to ${policy.windowMillisCeiling}`
-      : 'not by requests';
   const corrections = policy.maxCorrectedHits ?? 'ten times the approvals per window';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [

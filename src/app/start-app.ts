@@ -10,7 +10,7 @@ import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { HttpParts } from '../http/routes/http-parts.js';
 import { openPorts } from '../http/server/ports.js';
-import { createMetrics, type LogState } from '../metrics/prometheus-metrics.js';
+import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon, ServiceReadiness } from '../readiness/readiness.js';
@@ -31,22 +31,7 @@ import { type CreatedLimiter, createLimiter } from './create-limiter.js';
 import { serveUntilSeen, stopInOrder } from './stop-in-order.js';
 
 /** A serving replica. */
-export interface App {
-  readonly port: number;
-  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
-  readonly adminPort: number | undefined;
-  /** Where gateways ask, if there is a port for them. */
-  readonly grpcPort: number | undefined;
-  /**
-   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
-   * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
-   * @param hurry ends the delay and the grace at once when it is aborted
-   * @throws AggregateError of what single steps have thrown, after all steps
-   */
-  stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
-  /** Reads the rules again, without waiting for the next look at their file. */
-  reloadRules(): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /**
  * Puts the parts together and serves.
@@ -58,19 +43,20 @@ export async function startApp(
   settings: Settings,
   logger: Logger,
   environment: Environment = {},
-  log: LogState = { dropped: 0 },
-): Promise<App> {
+  log: { readonly dropped: number } = { dropped: 0 },
+) {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
   const metrics = createMetrics(
     () => limiter.waiting(),
     rules,
-    security.auth,
+    security.tokens,
+    security.rejections,
     () => isReadySoon(readiness, systemClock),
     log,
   );
-  const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
+  const tracing = await openTracing(environment, { replicaId, clock: systemClock, logger });
   const { limiter, store, policyOf, openReports, evictionPolicy }: CreatedLimiter =
     await createLimiter(
       settings,
@@ -154,27 +140,27 @@ export async function startApp(
   warnOfOpenAccess(settings, logger);
   return {
     port,
+    /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
     adminPort,
+    /** Where gateways ask, if there is a port for them. */
     grpcPort,
+    /** Reads the rules again, without waiting for the next look at their file. */
     reloadRules: () => rules.check(),
-    stop: async (graceMillis, hurry) => {
+    /**
+     * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
+     * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
+     * @param hurry ends the delay and the grace at once when it is aborted
+     * @throws AggregateError of what single steps have thrown, after all steps
+     */
+    stop: async (graceMillis: number, hurry?: AbortSignal): Promise<void> => {
       await inOrder([
-        () => {
-          readiness.startDraining();
-        },
-        () => {
-          ports.startDraining();
-        },
+        () => readiness.startDraining(),
+        () => ports.startDraining(),
         () => serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry),
         () => stopInOrder(ports, limiter, graceMillis, hurry),
         () => tracing?.close(),
-        () =>
-          withEach([security, undecided, watchedKeys, rules], (part) => {
-            part.close();
-          }),
-        () => {
-          eventLoop.stop();
-        },
+        () => withEach([security, undecided, watchedKeys, rules], (part) => part.close()),
+        () => eventLoop.stop(),
       ]);
     },
   };
@@ -223,15 +209,8 @@ async function openSecurity(settings: Settings, logger: Logger) {
   const places = new CallerPlaces(settings.MAX_WAITERS, settings.MAX_WAITERS_PER_CALLER);
   return {
     access: tokens ? bearerAccess(tokens, rejections, places) : openAccess(),
-    auth: {
-      get isStale() {
-        return tokens?.isStale ?? false;
-      },
-      get isGone() {
-        return tokens?.isGone ?? false;
-      },
-      rejections: rejections.counts,
-    },
+    tokens,
+    rejections: rejections.counts,
     keyPair,
     close: () => {
       keyPair?.close();

@@ -47,9 +47,7 @@ export async function stopInOrder(
   const linger = () =>
     Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   await inOrder([
-    () => {
-      limiter.handOver();
-    },
+    () => limiter.handOver(),
     () => Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]),
     // Requests in flight need a moment. A silent connection does not get the whole grace.
     () => (limiter.waiting() === 0 ? linger() : undefined),

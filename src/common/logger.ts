@@ -45,10 +45,6 @@ abstract class LogOutput implements DestinationStream {
   /** Resolves when all lines are out, or after `millis`, with whether they are. */
   abstract flush(millis: number): Promise<boolean>;
 
-  protected drop(): void {
-    this.dropped += 1;
-  }
-
   protected written(): void {
     const dropped = this.dropped - this.#reported;
     if (dropped === 0) return;
@@ -68,13 +64,13 @@ class PipeOutput extends LogOutput {
   constructor() {
     super();
     // The reader is gone, and no later line can be written.
-    this.#socket.on('error', () => this.drop());
+    this.#socket.on('error', () => (this.dropped += 1));
     this.#socket.on('drain', () => this.written());
   }
 
   write(line: string): void {
     if (!this.#socket.writable || this.#socket.writableLength + line.length > MOST_WAITING) {
-      this.drop();
+      this.dropped += 1;
     } else {
       this.#socket.write(line);
     }
@@ -102,7 +98,7 @@ class FileOutput extends LogOutput {
     super();
     // pino passes errors on to other listeners. Without one, they would be thrown where a line is logged.
     this.#file.on('error', () => undefined);
-    this.#file.on('drop', () => this.drop());
+    this.#file.on('drop', () => (this.dropped += 1));
     this.#file.on('write', () => this.written());
   }
 

@@ -2,7 +2,9 @@
  * Runs steps one after the other. One that fails keeps none of the others from running.
  * @throws AggregateError of what they have thrown
  */
-export async function inOrder(steps: readonly (() => unknown)[]): Promise<void> {
+export async function inOrder(
+  steps: readonly ((() => void) | (() => Promise<unknown>))[],
+): Promise<void> {
   const errors: unknown[] = [];
   for (const step of steps) {
     try {
@@ -18,17 +20,12 @@ export async function inOrder(steps: readonly (() => unknown)[]): Promise<void> 
  * Takes a step with each item, all at once. Resolves when all are over.
  * @throws AggregateError of what they have thrown
  */
-export async function withEach<T>(items: readonly T[], step: (item: T) => unknown): Promise<void> {
-  const errors: unknown[] = [];
-  const take = async (item: T): Promise<void> => {
-    try {
-      await step(item);
-    } catch (error) {
-      errors.push(error);
-    }
-  };
-  await Promise.all(items.map(take));
-  throwAll(errors);
+export async function withEach<T>(
+  items: readonly T[],
+  step: ((item: T) => void) | ((item: T) => Promise<unknown>),
+): Promise<void> {
+  const ends = await Promise.allSettled(items.map(async (item) => step(item)));
+  throwAll(ends.flatMap((end): unknown[] => (end.status === 'rejected' ? [end.reason] : [])));
 }
 
 function throwAll(errors: readonly unknown[]): void {

@@ -16,12 +16,6 @@ import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
 const NOTHING = 'nothing';
-const TLS_SETTINGS = [
-  'REDIS_TLS_CA_FILE',
-  'REDIS_TLS_CERT_FILE',
-  'REDIS_TLS_KEY_FILE',
-  'REDIS_TLS_SERVER_NAME',
-] as const;
 
 function oneOf<const Values extends readonly string[]>(values: Values) {
   return z.enum(values, { error: `one of ${values.join(', ')}` });
@@ -171,8 +165,8 @@ export function parseSettings(environment: Readonly<Record<string, string | unde
 function checkTogether(settings: Settings, given: ReadonlySet<string>): Settings {
   checkMode(settings);
   checkUrls(settings);
-  checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
-  checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
+  checkPair(settings, 'REDIS_TLS');
+  checkPair(settings, 'TLS');
   checkPorts(settings);
   checkAlgorithm(settings, given);
   const { UNKNOWN_KEYS, CONFIG_FILE } = settings;
@@ -242,8 +236,8 @@ function checkUrls(settings: Settings): void {
     mode === 'standalone' || databases.every((path) => Number(path.slice(1)) === 0),
     `no database if REDIS_MODE is ${mode}`,
   );
-  for (const name of TLS_SETTINGS) {
-    const value = settings[name];
+  for (const [name, value] of Object.entries(settings)) {
+    if (!name.startsWith('REDIS_TLS_')) continue;
     const fits = value === undefined || urls[0]?.protocol === 'rediss:';
     demand(fits, name, JSON.stringify(value), 'a REDIS_URL that starts with rediss://');
   }
@@ -269,11 +263,8 @@ function checkAlgorithm(settings: Settings, given: ReadonlySet<string>): void {
   }
 }
 
-function checkPair(
-  settings: Settings,
-  certificate: 'REDIS_TLS_CERT_FILE' | 'TLS_CERT_FILE',
-  key: 'REDIS_TLS_KEY_FILE' | 'TLS_KEY_FILE',
-): void {
+function checkPair(settings: Settings, prefix: 'REDIS_TLS' | 'TLS'): void {
+  const [certificate, key] = [`${prefix}_CERT_FILE`, `${prefix}_KEY_FILE`] as const;
   if ((settings[certificate] === undefined) === (settings[key] === undefined)) return;
   const [missing, given] = settings[key] === undefined ? [key, certificate] : [certificate, key];
   throw new SettingsError(missing, NOTHING, `a file if ${given} is set`);

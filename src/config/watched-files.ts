@@ -38,8 +38,7 @@ export class WatchedFiles<T> {
   #isClosed = false;
   /** Reads follow one another: of two at a time, the later could return the older value. */
   #lastCheck = Promise.resolve();
-  #isStale = false;
-  #isGone = false;
+  #state: 'good' | 'stale' | 'gone' = 'good';
   /** The last read has found a file missing or empty. */
   #wasGone = false;
 
@@ -71,12 +70,12 @@ export class WatchedFiles<T> {
 
   /** The contents are invalid now, and the last valid value stays in use. */
   get isStale(): boolean {
-    return this.#isStale;
+    return this.#state === 'stale';
   }
 
   /** A file is missing or empty, and the value for that is in use. */
   get isGone(): boolean {
-    return this.#isGone;
+    return this.#state === 'gone';
   }
 
   onReload(listener: (value: T) => void): void {
@@ -104,9 +103,8 @@ export class WatchedFiles<T> {
     const { what, whenGone } = this.format;
     if (whenGone === undefined) return;
     const isGone = contents.some((reading) => !Buffer.isBuffer(reading) && reading.isGone);
-    if (isGone && this.#wasGone && !this.#isGone) {
-      this.#isStale = false;
-      this.#isGone = true;
+    if (isGone && this.#wasGone && !this.isGone) {
+      this.#state = 'gone';
       this.#use(whenGone(this.value));
       this.logger.error(`${what} still missing or empty, none are in use until they are back`);
     }
@@ -119,21 +117,20 @@ export class WatchedFiles<T> {
     try {
       value = await parse(this.format, contents);
     } catch (error) {
-      this.#isStale = !this.#isGone;
+      if (!this.isGone) this.#state = 'stale';
       const reason = (error as Error).message;
       this.logger.error({ reason }, `${what} not reloaded, ${this.#inUse()}`);
       return;
     }
     if (this.#isClosed) return;
-    this.#isStale = false;
-    this.#isGone = false;
+    this.#state = 'good';
     this.#use(value);
     this.logger.info(this.format.describe(value), `${what} reloaded`);
   }
 
   /** What stays in use with invalid files, for the end of a sentence. */
   #inUse(): string {
-    if (this.#isGone) return 'none are in use';
+    if (this.isGone) return 'none are in use';
     return `the last good ones stay in use${this.#wasGone ? ' until the next look' : ''}`;
   }
 
@@ -205,20 +202,15 @@ async function warnOfReadableSecrets(files: readonly NamedFile[], logger: Logger
   if (process.platform === 'win32') return;
   for (const { variable, path, isSecret } of files) {
     if (isSecret !== true) continue;
-    const mode = await permissionsOf(path);
+    // None for a file that is missing: its reader says so.
+    const mode = await stat(path).then(
+      (stats) => stats.mode & PERMISSIONS,
+      () => 0,
+    );
     if ((mode & OTHERS_MAY_READ) === 0) continue;
     logger.warn(
       { variable, path, mode: `0${mode.toString(8)}` },
       `every user of this machine can read the file of ${variable}: remove that right, as by chmod o-r`,
     );
-  }
-}
-
-/** None for a file that is missing: its reader says so. */
-async function permissionsOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).mode & PERMISSIONS;
-  } catch {
-    return 0;
   }
 }

@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '../common/clock.js';
 import { FrequentLog } from '../common/frequent-log.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
-import type { Metrics, StreamDropReason } from '../metrics/metrics.js';
+import type { Metrics, StreamDropReason } from '../metrics/prometheus-metrics.js';
 import { connectionBounds, type Timeouts, TIMEOUTS } from '../net/connection-bounds.js';
 import { type KeyPair, secureWith } from '../net/key-pair.js';
 import { type ListeningOptions, startListening, type StoppableServer } from '../net/listening.js';

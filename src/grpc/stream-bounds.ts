@@ -13,7 +13,7 @@ import { status } from '@grpc/grpc-js';
 import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/connection-bounds.js';
 import { type JudgedConnection, UntrustedConnections } from '../net/untrusted-connections.js';
-import type { DropReason, StreamDropReason } from '../metrics/metrics.js';
+import type { DropReason, StreamDropReason } from '../metrics/prometheus-metrics.js';
 import { Awaited, type AwaitedItem, type EndReason } from './awaited.js';
 import { WATCH_PATH } from './health.js';
 import { CALL_PATH } from './proto.js';

@@ -1,16 +1,14 @@
 import { Counter, Gauge, Histogram, type MetricValue, type Registry } from 'prom-client';
 
+import { UNAVAILABLE_REASONS } from '../limiter/errors.js';
 import {
-  type ApprovalObserver,
   type Decision,
   DENIAL_REASONS,
   type DenialReason,
   isVerdict,
   type OutagePolicy,
-  type Verdict,
 } from '../limiter/limiter.js';
-import { policyName } from '../rules/policy.js';
-import { FAILURE_REASONS, type Metrics } from './metrics.js';
+import { type KeyPolicy, policyName } from '../rules/policy.js';
 
 /**
  * Counts by reason, of which all are known. Each series starts at 0, because rate() would miss the increment that creates
@@ -36,37 +34,31 @@ interface OutcomeLabels {
   readonly reason: string;
 }
 
-/** The labels of verdicts, by name, in the order in which their series begin. */
-const VERDICTS = {
-  capacity: { outcome: 'approved', reason: 'capacity' },
-  waited: { outcome: 'approved', reason: 'waited' },
-  ...(Object.fromEntries(
-    DENIAL_REASONS.map((reason) => [reason, { outcome: 'denied', reason }]),
-  ) as Record<DenialReason, OutcomeLabels>),
-  shadowed: { outcome: 'shadowed', reason: 'limit_reached' },
-} as const satisfies Record<string, OutcomeLabels>;
+const CAPACITY: OutcomeLabels = { outcome: 'approved', reason: 'capacity' };
+const WAITED: OutcomeLabels = { outcome: 'approved', reason: 'waited' };
+const DENIED = Object.fromEntries(
+  DENIAL_REASONS.map((reason) => [reason, { outcome: 'denied', reason }]),
+) as Record<DenialReason, OutcomeLabels>;
+const SHADOWED: OutcomeLabels = { outcome: 'shadowed', reason: 'limit_reached' };
+const VERDICTS = [CAPACITY, WAITED, ...Object.values(DENIED), SHADOWED];
 
-/** The same of decisions that say what has become of a waiter. */
-const OF_WAITERS = {
-  withdrawn: { outcome: 'withdrawn', reason: 'client_disconnected' },
-  told: { outcome: 'waiting', reason: 'answer_due' },
-  left: { outcome: 'waiting', reason: 'client_disconnected' },
-} as const satisfies Record<string, OutcomeLabels>;
+/** These say what has become of a waiter. */
+const WITHDRAWN: OutcomeLabels = { outcome: 'withdrawn', reason: 'client_disconnected' };
+const TOLD: OutcomeLabels = { outcome: 'waiting', reason: 'answer_due' };
+const LEFT: OutcomeLabels = { outcome: 'waiting', reason: 'client_disconnected' };
 
-function verdictName(verdict: Verdict, isShadow: boolean): keyof typeof VERDICTS {
-  if (verdict.outcome === 'approved') return verdict.waited ? 'waited' : 'capacity';
-  return isShadow ? 'shadowed' : verdict.reason;
-}
-
-function nameOfWaiter(decision: Exclude<Decision, Verdict>): keyof typeof OF_WAITERS {
-  if (decision.outcome === 'withdrawn') return 'withdrawn';
-  return decision.place ? 'told' : 'left';
-}
-
+/** @returns one of the objects above */
 function outcomeLabels(decision: Decision, isShadow: boolean): OutcomeLabels {
-  return isVerdict(decision)
-    ? VERDICTS[verdictName(decision, isShadow)]
-    : OF_WAITERS[nameOfWaiter(decision)];
+  switch (decision.outcome) {
+    case 'approved':
+      return decision.waited ? WAITED : CAPACITY;
+    case 'denied':
+      return isShadow ? SHADOWED : DENIED[decision.reason];
+    case 'withdrawn':
+      return WITHDRAWN;
+    case 'waiting':
+      return decision.place ? TOLD : LEFT;
+  }
 }
 
 /**
@@ -81,6 +73,10 @@ function firstNames(most: number): (name: string) => boolean {
   };
 }
 
+/** Why a check gets a 503. */
+export const FAILURE_REASONS = [...UNAVAILABLE_REASONS, 'too_many_waiters_of_caller'] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
 /** From 5 ms to 10 min. */
 const QUEUE_WAIT_BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
@@ -88,13 +84,12 @@ const QUEUE_WAIT_BUCKETS_SECONDS = [
 
 /** The most names of limits that have series of their own. */
 const MAX_LIMIT_NAMES = 1000;
+/** The most lanes, each with the name of its rule, that have series of their own. */
+const MAX_LANES = 500;
 /** Stands for all names that have none. */
 const OTHER = 'other';
 
-export function checkMetrics(
-  registry: Registry,
-  waiting: () => number,
-): Pick<Metrics, 'decided' | 'failed' | 'decisionTotals'> & ApprovalObserver {
+export function checkMetrics(registry: Registry, waiting: () => number) {
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_waiting',
@@ -110,48 +105,103 @@ export function checkMetrics(
     buckets: QUEUE_WAIT_BUCKETS_SECONDS,
     registers,
   });
-  const series: LazySeries[] = [];
   const decisions = new Counter({
     name: 'ratelimit_decisions_total',
     help: 'Decisions on checks, by outcome, reason and decider.',
     labelNames: ['outcome', 'reason', 'decided_by'],
     registers,
     collect: () => {
-      for (const one of series) one.update();
+      for (const seriesOf of Object.values(decidedBy)) {
+        for (const series of seriesOf.values()) series.update();
+      }
     },
   });
-  const count = countInto((...labels) => {
-    const one = new LazySeries(decisions.labels(...labels));
-    series.push(one);
-    return one;
-  });
+  const seriesOf = (labels: readonly OutcomeLabels[], who: 'store' | OutagePolicy) =>
+    new Map(
+      labels.map((one) => [one, new LazySeries(decisions.labels({ ...one, decided_by: who }))]),
+    );
+  // The store is Redis, or the embedded limiter's own memory.
+  const decidedBy = {
+    store: seriesOf([...VERDICTS, WITHDRAWN, TOLD, LEFT], 'store'),
+    allow: seriesOf(VERDICTS, 'allow'),
+    local: seriesOf(VERDICTS, 'local'),
+  };
   const failures = reasonCounter(
     registry,
     'ratelimit_failed_checks_total',
     'Checks that failed with a 503, by reason.',
     FAILURE_REASONS,
   );
-  const countForRule = ruleCounter(registers);
-  const countForLimit = limitCounter(registers);
-  const decidedForLane = laneMetrics(registers);
+  // Rule names come from the rules file, so there are few.
+  const ofRules = new Counter({
+    name: 'ratelimit_rule_decisions_total',
+    help: 'Decisions on checks, by named rule and outcome.',
+    labelNames: ['rule', 'outcome'],
+    registers,
+  });
+  const ofLimits = new Counter({
+    name: 'ratelimit_limit_denials_total',
+    help: 'Denials of checks whose keys have several limits, by the limit that denied.',
+    labelNames: ['limit', 'outcome'],
+    registers,
+  });
+  const hasLimitSeries = firstNames(MAX_LIMIT_NAMES);
+  // Groups have no metrics, since callers choose their names.
+  const ofLanes = new Counter({
+    name: 'ratelimit_lane_decisions_total',
+    help: 'Decisions on checks of keys with lanes, by rule, lane, outcome and reason.',
+    labelNames: ['rule', 'lane', 'outcome', 'reason'],
+    registers,
+  });
+  const laneWait = new Histogram({
+    name: 'ratelimit_lane_queue_wait_seconds',
+    help: 'Time from arrival to approval of checks approved from a lane of a queue, by rule and lane.',
+    labelNames: ['rule', 'lane'],
+    buckets: QUEUE_WAIT_BUCKETS_SECONDS,
+    registers,
+  });
+  const hasLaneSeries = firstNames(MAX_LANES);
   const unclaimed = new Counter({
     name: 'ratelimit_unclaimed_approvals_total',
     help: 'Approvals kept for callers with keepMillis that did not come back in time.',
     registers,
   });
   return {
-    unclaimed: (count) => unclaimed.inc(count),
-    decided: (decision, seconds, policy, limit, lane) => {
-      const { isShadow, ruleName } = policy;
-      count(decision, isShadow);
-      if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
-      if (limit !== undefined) countForLimit(limit, isShadow);
-      if (lane !== undefined) {
-        decidedForLane(policyName(policy), lane, decision, seconds, isShadow);
+    unclaimed: (count: number): void => unclaimed.inc(count),
+    /**
+     * One check was decided.
+     * @param seconds from its arrival to its decision
+     * @param policy of its key
+     * @param limit the name of the limit that denied it, if its key has several
+     * @param lane the name of its lane, if its key has lanes
+     */
+    decided: (
+      decision: Decision,
+      seconds: number,
+      policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+      limit?: string,
+      lane?: string,
+    ): void => {
+      const waited = decision.outcome === 'approved' && decision.waited;
+      const labels = outcomeLabels(decision, policy.isShadow);
+      const { outcome } = labels;
+      const { outagePolicy = 'store' } = isVerdict(decision) ? decision : {};
+      decidedBy[outagePolicy].get(labels)?.inc();
+      if (waited) queueWait.observe(seconds);
+      if (policy.ruleName !== undefined) ofRules.inc({ rule: policy.ruleName, outcome });
+      if (limit !== undefined) {
+        ofLimits.inc({ limit: hasLimitSeries(limit) ? limit : OTHER, outcome });
       }
-      if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
+      if (lane === undefined) return;
+      const rule = policyName(policy);
+      // The name of a lane has no space, so no two pairs make the same text.
+      const hasSeries = hasLaneSeries(`${lane} ${rule}`);
+      const where = hasSeries ? { rule, lane } : { rule: OTHER, lane: OTHER };
+      ofLanes.inc({ ...where, ...labels });
+      if (waited) laneWait.observe(where, seconds);
     },
     failed: failures.count,
+    /** How many checks had each outcome since the start. */
     decisionTotals: async () => {
       const [byOutcome, failed] = await Promise.all([decisions.get(), failures.values()]);
       const total = (outcome: Decision['outcome'] | 'shadowed'): number =>
@@ -161,6 +211,7 @@ export function checkMetrics(
         denied: total('denied'),
         shadowed: total('shadowed'),
         withdrawn: total('withdrawn'),
+        /** Answered with a 503. */
         failed: sum(failed),
       };
     },
@@ -191,88 +242,4 @@ class LazySeries {
     this.series.inc(this.#since);
     this.#since = 0;
   }
-}
-
-function countInto(
-  seriesOf: (outcome: string, reason: string, decidedBy: string) => LazySeries,
-): (decision: Decision, isShadow: boolean) => void {
-  const seriesOfEach = <Name extends string>(
-    labels: Readonly<Record<Name, OutcomeLabels>>,
-    who: 'store' | OutagePolicy,
-  ) =>
-    Object.fromEntries(
-      Object.entries<OutcomeLabels>(labels).map(([name, { outcome, reason }]) => [
-        name,
-        seriesOf(outcome, reason, who),
-      ]),
-    ) as Record<Name, LazySeries>;
-  // The store is Redis, or the embedded limiter's own memory.
-  const ofVerdicts = {
-    store: seriesOfEach(VERDICTS, 'store'),
-    allow: seriesOfEach(VERDICTS, 'allow'),
-    local: seriesOfEach(VERDICTS, 'local'),
-  };
-  const ofWaiters = seriesOfEach(OF_WAITERS, 'store');
-  return (decision, isShadow) => {
-    const series = isVerdict(decision)
-      ? ofVerdicts[decision.outagePolicy ?? 'store'][verdictName(decision, isShadow)]
-      : ofWaiters[nameOfWaiter(decision)];
-    series.inc();
-  };
-}
-
-/** Rule names come from the rules file, so there are few. */
-function ruleCounter(
-  registers: Registry[],
-): (rule: string, decision: Decision, isShadow: boolean) => void {
-  const counter = new Counter({
-    name: 'ratelimit_rule_decisions_total',
-    help: 'Decisions on checks, by named rule and outcome.',
-    labelNames: ['rule', 'outcome'],
-    registers,
-  });
-  return (rule, { outcome }, isShadow) =>
-    counter.inc({ rule, outcome: outcome === 'denied' && isShadow ? 'shadowed' : outcome });
-}
-
-function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean) => void {
-  const counter = new Counter({
-    name: 'ratelimit_limit_denials_total',
-    help: 'Denials of checks whose keys have several limits, by the limit that denied.',
-    labelNames: ['limit', 'outcome'],
-    registers,
-  });
-  const hasSeries = firstNames(MAX_LIMIT_NAMES);
-  return (name, isShadow) => {
-    const limit = hasSeries(name) ? name : OTHER;
-    counter.inc({ limit, outcome: isShadow ? 'shadowed' : 'denied' });
-  };
-}
-
-/** The most lanes, each with the name of its rule, that have series of their own. */
-const MAX_LANES = 500;
-
-/** Metrics of the checks of keys with lanes. Groups have none, since callers choose their names. */
-function laneMetrics(registers: Registry[]) {
-  const decisions = new Counter({
-    name: 'ratelimit_lane_decisions_total',
-    help: 'Decisions on checks of keys with lanes, by rule, lane, outcome and reason.',
-    labelNames: ['rule', 'lane', 'outcome', 'reason'],
-    registers,
-  });
-  const queueWait = new Histogram({
-    name: 'ratelimit_lane_queue_wait_seconds',
-    help: 'Time from arrival to approval of checks approved from a lane of a queue, by rule and lane.',
-    labelNames: ['rule', 'lane'],
-    buckets: QUEUE_WAIT_BUCKETS_SECONDS,
-    registers,
-  });
-  const hasSeries = firstNames(MAX_LANES);
-  return (rule: string, lane: string, decision: Decision, seconds: number, isShadow: boolean) => {
-    // The name of a lane has no space, so no two pairs make the same text.
-    const isOwn = hasSeries(`${lane} ${rule}`);
-    const labels = isOwn ? { rule, lane } : { rule: OTHER, lane: OTHER };
-    decisions.inc({ ...labels, ...outcomeLabels(decision, isShadow) });
-    if (decision.outcome === 'approved' && decision.waited) queueWait.observe(labels, seconds);
-  };
 }

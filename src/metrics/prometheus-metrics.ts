@@ -1,28 +1,68 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { ApprovalObserver } from '../limiter/limiter.js';
+import { SCRIPTS } from '../redis/scripts/scripts.js';
+import type { WatchedFiles } from '../config/watched-files.js';
 import type { StoreObserver } from '../redis/shared/store-observer.js';
 import type { Rules } from '../rules/rules.js';
 import { checkMetrics, reasonCounter } from './check-metrics.js';
-import { DROP_REASONS, type Metrics, STREAM_DROP_REASONS } from './metrics.js';
 
 /**
  * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key, because the
  * number of keys is unbounded and Prometheus keeps a series for each.
  * @param waiting the number of requests that wait here for their turn
+ * @param rejections how many requests were rejected for their tokens, by reason
  * @param isReady whether requests should come here; asked at each scrape
  */
 export function createMetrics(
   waiting: () => number,
-  rules: RulesInForce,
-  auth: AuthState = { isStale: false, isGone: false, rejections: {} },
+  rules: Pick<Rules, 'current' | 'isStale'>,
+  tokens: Pick<WatchedFiles<unknown>, 'isStale' | 'isGone'> = { isStale: false, isGone: false },
+  rejections: Readonly<Record<string, number>> = {},
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
-  log: LogState = { dropped: 0 },
-): Metrics & StoreObserver {
+  log: { readonly dropped: number } = { dropped: 0 },
+) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  ruleMetrics(registry, rules);
-  authMetrics(registry, auth);
+  // Replicas with other rules have another digest.
+  new Gauge({
+    name: 'ratelimit_rules',
+    help: 'Number of rules in force, with their digest.',
+    labelNames: ['digest'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.set({ digest: rules.current.digest }, rules.current.rules.length);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_rules_stale',
+    '1 while the rules file is invalid and the last valid rules are in force.',
+    () => rules.isStale,
+  );
+  new Counter({
+    name: 'ratelimit_auth_rejections_total',
+    help: 'Requests rejected for their tokens, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(rejections)) this.inc({ reason }, count);
+    },
+  });
+  flag(
+    registry,
+    'ratelimit_tokens_stale',
+    '1 while the tokens file is invalid and the last valid tokens are in force.',
+    () => tokens.isStale,
+  );
+  flag(
+    registry,
+    'ratelimit_tokens_gone',
+    '1 while the tokens file is missing or empty and every request is rejected.',
+    () => tokens.isGone,
+  );
   flag(registry, 'ratelimit_ready', '1 while this replica is ready, as /readyz says.', isReady);
   new Counter({
     name: 'ratelimit_dropped_log_lines_total',
@@ -33,70 +73,8 @@ export function createMetrics(
       this.inc(log.dropped);
     },
   });
-  return {
-    ...checkMetrics(registry, waiting),
-    ...connectionMetrics(registry),
-    ...storeMetrics(registry),
-    text: () => registry.metrics(),
-    contentType: registry.contentType,
-  };
-}
-
-/** A metric that is 1 while something is so, and else 0. It is asked at each scrape. */
-function flag(
-  registry: Registry,
-  name: string,
-  help: string,
-  isSo: () => boolean | Promise<boolean>,
-): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    async collect() {
-      this.set((await isSo()) ? 1 : 0);
-    },
-  });
-}
-
-/** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
-export interface AuthState {
-  /** The tokens file is invalid, and the last valid tokens are in force. */
-  readonly isStale: boolean;
-  /** The tokens file is missing or empty, and every request is rejected. */
-  readonly isGone: boolean;
-  readonly rejections: Readonly<Record<string, number>>;
-}
-
-function authMetrics(registry: Registry, state: AuthState): void {
-  new Counter({
-    name: 'ratelimit_auth_rejections_total',
-    help: 'Requests rejected for their tokens, by reason.',
-    labelNames: ['reason'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [reason, count] of Object.entries(state.rejections)) this.inc({ reason }, count);
-    },
-  });
-  flag(
-    registry,
-    'ratelimit_tokens_stale',
-    '1 while the tokens file is invalid and the last valid tokens are in force.',
-    () => state.isStale,
-  );
-  flag(
-    registry,
-    'ratelimit_tokens_gone',
-    '1 while the tokens file is missing or empty and every request is rejected.',
-    () => state.isGone,
-  );
-}
-
-/** Metrics of requests, connections and streams beyond the limits of their port. */
-function connectionMetrics(
-  registry: Registry,
-): Pick<Metrics, 'requestDeferred' | 'connectionDropped' | 'streamDropped'> {
+  const ofChecks = checkMetrics(registry, waiting);
+  // Of requests, connections and streams beyond the limits of their port.
   const deferred = new Counter({
     name: 'ratelimit_deferred_requests_total',
     help: 'Requests deferred until earlier requests of their connection were answered.',
@@ -115,64 +93,61 @@ function connectionMetrics(
     STREAM_DROP_REASONS,
   );
   return {
-    requestDeferred: () => deferred.inc(),
+    ...ofChecks,
+    /** One request was deferred, since its connection had as many requests in flight as it may have. */
+    requestDeferred: (): void => deferred.inc(),
     connectionDropped: connections.count,
     streamDropped: streams.count,
+    ...storeMetrics(registry),
+    /** All metrics, in the text format of Prometheus. */
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
   };
 }
 
-type RulesInForce = Pick<Rules, 'current' | 'isStale'>;
+/** The counts and measurements of the service, for Prometheus. */
+export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Metrics of the rules in force: replicas with other rules have another digest. */
-function ruleMetrics(registry: Registry, rules: RulesInForce): void {
+/** A metric that is 1 while something is so, and else 0. It is asked at each scrape. */
+function flag(
+  registry: Registry,
+  name: string,
+  help: string,
+  isSo: () => boolean | Promise<boolean>,
+): void {
   new Gauge({
-    name: 'ratelimit_rules',
-    help: 'Number of rules in force, with their digest.',
-    labelNames: ['digest'],
+    name,
+    help,
     registers: [registry],
-    collect() {
-      this.reset();
-      this.set({ digest: rules.current.digest }, rules.current.rules.length);
+    async collect() {
+      this.set((await isSo()) ? 1 : 0);
     },
   });
-  flag(
-    registry,
-    'ratelimit_rules_stale',
-    '1 while the rules file is invalid and the last valid rules are in force.',
-    () => rules.isStale,
-  );
 }
 
-export interface LogState {
-  readonly dropped: number;
-}
+/**
+ * Why a connection was dropped: its port had as many connections as it may have, its port deferred as many requests as
+ * it may, too many bytes of answers were unsent, its client read nothing for too long, its client reset too many
+ * gRPC streams, or its first requests were all rejected.
+ */
+export const DROP_REASONS = [
+  'too_many_connections',
+  'too_many_deferred',
+  'unread_answers',
+  'slow_reader',
+  'too_many_resets',
+  'too_many_rejected',
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+/** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
+export const STREAM_DROP_REASONS = ['headers_too_large', 'too_many', 'too_late'] as const;
+export type StreamDropReason = (typeof STREAM_DROP_REASONS)[number];
 
 const CALL_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
-
-/** The scripts and the outcomes of a call. Their series exist from the start. */
-const SCRIPTS = [
-  'check',
-  'settle',
-  'renew',
-  'release',
-  'amend',
-  'pause',
-  'remaining',
-  'refund',
-  'withdraw',
-  'confirm',
-  'inspect',
-  'examine',
-  'holders',
-  'peek',
-  'status',
-  'report',
-];
-const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
-const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
 /** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
 function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObserver> {
@@ -207,9 +182,10 @@ function storeMetrics(registry: Registry): Omit<StoreObserver, keyof ApprovalObs
     buckets: BATCH_BUCKETS,
     registers,
   });
-  for (const script of SCRIPTS) durations.zero({ script });
-  for (const kind of CATCH_UP_KINDS) catchUp.set({ kind }, 0);
-  for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
+  // These series exist from the start.
+  for (const script of Object.keys(SCRIPTS)) durations.zero({ script });
+  for (const kind of ['withdrawal', 'settle']) catchUp.set({ kind }, 0);
+  for (const kind of ['not_run', 'unknown', 'fault']) errors.inc({ kind }, 0);
 
   return {
     called: (script, seconds, outcome) => {

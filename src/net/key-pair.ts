@@ -49,22 +49,16 @@ export function watchKeyPair(
 }
 
 function checkPair(pair: KeyPair, certificatePath: string, keyPath: string): void {
-  const wrongCertificate = new SettingsError(
-    CERTIFICATE,
-    JSON.stringify(certificatePath),
-    'a PEM certificate, and those of its chain after it',
-  );
+  const wrong = (variable: string, path: string, takes: string): SettingsError =>
+    new SettingsError(variable, JSON.stringify(path), takes);
+  const takesChain = 'a PEM certificate, and those of its chain after it';
+  const wrongCertificate = wrong(CERTIFICATE, certificatePath, takesChain);
   const certificate = orThrow(wrongCertificate, () => new X509Certificate(pair.cert));
-  const wrongKey = new SettingsError(
-    KEY,
-    JSON.stringify(keyPath),
-    'a PEM private key without a passphrase',
-  );
+  const wrongKey = wrong(KEY, keyPath, 'a PEM private key without a passphrase');
   const key = orThrow(wrongKey, () => createPrivateKey(pair.key));
   // A secure context would accept a pair of two kinds, such as an RSA key with an EC certificate.
   if (!certificate.checkPrivateKey(key)) {
-    const takes = `the private key of the certificate in ${CERTIFICATE}`;
-    throw new SettingsError(KEY, JSON.stringify(keyPath), takes);
+    throw wrong(KEY, keyPath, `the private key of the certificate in ${CERTIFICATE}`);
   }
   // Only a secure context checks the rest of the chain.
   orThrow(wrongCertificate, () => createSecureContext(pair));

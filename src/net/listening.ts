@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
 import { SettingsError } from '../config/named-file.js';
@@ -33,14 +34,11 @@ export async function startListening(
   server.maxConnections = bounds.maxConnections;
   server.on('drop', () => bounds.onDropped('too_many_connections'));
   const connections = connectionsOf(server);
-  await new Promise<void>((resolve, reject) => {
-    const fail = (error: Error): void => reject(listenError(error, { setting, port, host }));
-    server.once('error', fail);
-    server.listen(port, host, () => {
-      server.off('error', fail);
-      resolve();
-    });
-  });
+  try {
+    await once(server.listen(port, host), 'listening');
+  } catch (error) {
+    throw listenError(error as NodeJS.ErrnoException, setting, `${port}`, host);
+  }
   return {
     port: (server.address() as AddressInfo).port,
     cutConnections: () => {
@@ -60,7 +58,9 @@ const TAKES: Readonly<Record<string, readonly ['port' | 'host', string]>> = {
 
 function listenError(
   error: NodeJS.ErrnoException,
-  { setting, port, host }: Pick<ListeningOptions, 'setting' | 'port' | 'host'>,
+  setting: ListeningOptions['setting'],
+  port: string,
+  host: string,
 ): Error {
   const { code = '' } = error;
   const [part, takes] = TAKES[code] ?? [];

@@ -81,11 +81,9 @@ export class EventLoopWatch {
     const meanMillis = (earlier.nanos + later.nanos) / count / 1e6;
     this.#delayMillis = Math.max(0, meanMillis - RESOLUTION_MILLIS);
     const { limitMillis } = this.parts;
-    if (this.#isOverloaded) this.#set(this.#delayMillis >= limitMillis * RECOVERED);
-    else this.#set(this.#delayMillis > limitMillis);
-  }
-
-  #set(isOverloaded: boolean): void {
+    const isOverloaded = this.#isOverloaded
+      ? this.#delayMillis >= limitMillis * RECOVERED
+      : this.#delayMillis > limitMillis;
     if (isOverloaded === this.#isOverloaded) return;
     this.#isOverloaded = isOverloaded;
     if (isOverloaded) this.parts.logger.warn({ reasons: [this.reason] }, 'not ready');

@@ -4,9 +4,7 @@ import type { Limiter, StoreCondition } from '../limiter/limiter.js';
 import type { EventLoopWatch } from './event-loop-watch.js';
 
 /** Whether this replica should get requests. */
-export interface Readiness {
-  assess(): Promise<Assessment>;
-}
+export type Readiness = Pick<ServiceReadiness, 'assess'>;
 
 /** In words for operators. */
 export interface Assessment {
@@ -44,7 +42,7 @@ interface ReadinessParts {
 }
 
 /** Ready while this replica serves on all of its ports, is not stopping, keeps up, and has a store that answers. */
-export class ServiceReadiness implements Readiness {
+export class ServiceReadiness {
   /** Overrides all other reasons. */
   #phase: 'starting' | 'draining' | undefined = 'starting';
   #ping: Promise<StoreCondition | 'unavailable'> | undefined;

@@ -285,16 +285,10 @@ export class RedisLimiter implements StoreLimiter {
     this.#isClosing = true;
     await inOrder([
       () => this.#queues.close(),
-      () => {
-        this.#guard.breakers.dispose();
-      },
-      () => {
-        this.#history.dispose();
-      },
+      () => this.#guard.breakers.dispose(),
+      () => this.#history.dispose(),
       () => this.options.connections.close(),
-      () => {
-        this.#guard.close();
-      },
+      () => this.#guard.close(),
     ]);
   }
 }

@@ -24,14 +24,10 @@ export const ALGORITHM_FIELDS = {
     .optional(),
   /** An IANA name, in the spelling of Node's list. */
   time_zone: text()
-    .transform((text, { issues }) => {
-      const name = timeZoneNamed(text);
-      if (name === undefined) {
-        issues.push({ code: 'custom', message: notATimeZone(text), input: text });
-        return z.NEVER;
-      }
-      return name;
+    .refine((name) => timeZoneNamed(name) !== undefined, {
+      error: ({ input }) => notATimeZone(String(input)),
     })
+    .transform((name) => timeZoneNamed(name))
     .optional(),
 };
 

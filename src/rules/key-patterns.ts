@@ -26,7 +26,7 @@ const PART = new RegExp(
 /** What keys must look like to match an expression. Checking it costs far less than the expression. */
 interface KeyShape {
   /** Whether a key has everything that all matches have in common. */
-  fits(key: string): boolean;
+  readonly fits: (key: string) => boolean;
   /** Whether the keys that fit and have no line break are exactly the matches. */
   readonly isAll: boolean;
 }
@@ -83,17 +83,19 @@ function fitting(texts: readonly string[]): KeyShape['fits'] {
 /** A counted repetition costs as much as its content written that many times, so patterns are short. */
 const MAX_PATTERN_LENGTH = 1024;
 
+/** As a rule has it. */
 export interface KeyPattern {
-  readonly pattern: string;
+  readonly key_pattern: string;
   /** Whether the pattern is a regular expression that has to match the whole key. Otherwise it is the key itself. */
-  readonly isRegex: boolean;
+  readonly key_pattern_is_regex?: boolean;
 }
 
 /**
  * What is wrong with a pattern, for the end of a sentence; undefined if it is valid. Expressions have RE2's
  * syntax: https://github.com/google/re2/wiki/Syntax
  */
-export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | undefined {
+export function problemOfPattern(given: KeyPattern): string | undefined {
+  const { key_pattern: pattern, key_pattern_is_regex: isRegex } = given;
   if (!isRegex) return undefined;
   if (pattern.length > MAX_PATTERN_LENGTH) {
     return `must have at most ${MAX_PATTERN_LENGTH} characters`;
@@ -116,18 +118,19 @@ const LEAST_MEMORY = 16 * 1024;
  * keys are decided by the shape of the pattern alone. The time of an automaton is linear in the key's length.
  */
 export class KeyPatterns {
-  readonly #expressions: readonly Expression[];
+  readonly #expressions: readonly (readonly [index: number, matches: KeyShape['fits']])[];
   readonly #indexesByKey = new Map<string, number[]>();
 
   /** @param patterns without problems */
   constructor(patterns: readonly KeyPattern[]) {
-    const expressions = [...patterns.entries()].filter(([, { isRegex }]) => isRegex);
+    const expressions = [...patterns.entries()].filter(([, one]) => one.key_pattern_is_regex);
     const memory = Math.max(LEAST_MEMORY, MEMORY / expressions.length);
-    this.#expressions = expressions.map(
-      ([index, { pattern }]) => new Expression(index, pattern, memory),
-    );
-    for (const [index, { pattern, isRegex }] of patterns.entries()) {
-      if (isRegex) continue;
+    this.#expressions = expressions.map(([index, { key_pattern: pattern }]) => [
+      index,
+      matcherOf(pattern, memory),
+    ]);
+    for (const [index, { key_pattern: pattern, ...one }] of patterns.entries()) {
+      if (one.key_pattern_is_regex) continue;
       const indexes = this.#indexesByKey.get(pattern);
       if (indexes) indexes.push(index);
       else this.#indexesByKey.set(pattern, [index]);
@@ -137,33 +140,17 @@ export class KeyPatterns {
   /** @returns the indexes of the matching patterns, in their order */
   matching(key: string): number[] {
     const indexes = [...(this.#indexesByKey.get(key) ?? [])];
-    const hasLineBreak = key.includes('\n');
-    for (const expression of this.#expressions) {
-      if (expression.matches(key, hasLineBreak)) indexes.push(expression.index);
-    }
+    for (const [index, matches] of this.#expressions) if (matches(key)) indexes.push(index);
     return indexes.sort((a, b) => a - b);
   }
 }
 
-class Expression {
-  readonly #shape: KeyShape;
-  /** Undefined if the shape alone decides. */
-  readonly #automaton: RE2Set | undefined;
-
-  constructor(
-    readonly index: number,
-    pattern: string,
-    memory: number,
-  ) {
-    this.#shape = shapeOf(pattern);
-    if (this.#shape.isAll) return;
-    this.#automaton = new RE2Set(RE2Set.ANCHOR_BOTH, 0, memory);
-    this.#automaton.add(pattern);
-    this.#automaton.compile();
-  }
-
-  matches(key: string, hasLineBreak: boolean): boolean {
-    if (!this.#shape.fits(key)) return false;
-    return this.#automaton ? this.#automaton.match(key).length > 0 : !hasLineBreak;
-  }
+/** Returns whether keys match an expression. @param memory as of RE2 */
+function matcherOf(expression: string, memory: number): KeyShape['fits'] {
+  const { fits, isAll } = shapeOf(expression);
+  if (isAll) return (key) => fits(key) && !key.includes('\n');
+  const automaton = new RE2Set(RE2Set.ANCHOR_BOTH, 0, memory);
+  automaton.add(expression);
+  automaton.compile();
+  return (key) => fits(key) && automaton.match(key).length > 0;
 }

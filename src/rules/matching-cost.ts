@@ -11,21 +11,20 @@ const KEYS_OF_A_SHAPE = 3;
 const MOST_COSTLY = 10;
 const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 
-/** Builds keys from random pieces, the same in each process. */
-class KeyMaker {
-  #state = 1;
-
-  key(pieces: readonly string[], length: number): string {
+/**
+ * Returns a function that builds keys from random pieces, the same in each process, by a linear congruential generator:
+ * https://en.wikipedia.org/wiki/Linear_congruential_generator
+ */
+function keyMaker(): (pieces: readonly string[], length: number) => string {
+  let state = 1;
+  return (pieces, length) => {
     let key = '';
-    while (key.length < length) key += pieces[this.#below(pieces.length)] ?? '';
+    while (key.length < length) {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      key += pieces[Math.floor((state / 2 ** 32) * pieces.length)] ?? '';
+    }
     return key.slice(0, length);
-  }
-
-  /** By a linear congruential generator: https://en.wikipedia.org/wiki/Linear_congruential_generator */
-  #below(count: number): number {
-    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((this.#state / 2 ** 32) * count);
-  }
+  };
 }
 
 /**
@@ -34,17 +33,16 @@ class KeyMaker {
  * @returns the cost of the kind that takes the longest, and the index of the pattern that does; undefined without expressions
  */
 export function measureMatching(patterns: readonly KeyPattern[]) {
-  const indexes = [...patterns.keys()].filter((index) => patterns[index]?.isRegex);
-  if (indexes.length === 0) return undefined;
-  const maker = new KeyMaker();
+  const expressions = [...patterns.entries()].filter(([, one]) => one.key_pattern_is_regex);
+  if (expressions.length === 0) return undefined;
+  const keyOf = keyMaker();
   const keysOf = (pieces: readonly string[], length: number = LONGEST): string[] =>
-    Array.from({ length: KEYS_OF_A_SHAPE }, () => maker.key(pieces, length));
+    Array.from({ length: KEYS_OF_A_SHAPE }, () => keyOf(pieces, length));
 
-  const alone = indexes
-    .map((index) => {
-      const { pattern } = patterns[index] ?? { pattern: '' };
-      const pieces = piecesOf(pattern);
-      const only = new KeyPatterns([{ pattern, isRegex: true }]);
+  const alone = expressions
+    .map(([index, expression]) => {
+      const pieces = piecesOf(expression.key_pattern);
+      const only = new KeyPatterns([expression]);
       return { index, pieces, millis: timeOf(only, keysOf(pieces)) };
     })
     .sort((a, b) => b.millis - a.millis)
@@ -55,11 +53,7 @@ export function measureMatching(patterns: readonly KeyPattern[]) {
     () => keysOf(LETTERS, SHORT),
     () => keysOf(LETTERS),
     () => keysOf(alone.flatMap(({ pieces }) => pieces)),
-    ...alone.map(
-      ({ pieces }) =>
-        () =>
-          keysOf(pieces),
-    ),
+    ...alone.map((one) => () => keysOf(one.pieces)),
   ];
   for (const keys of kinds) timeOf(all, keys());
   const millis = Math.max(...kinds.map((keys) => timeOf(all, keys())));

@@ -17,8 +17,8 @@ export function parseRules(text: string, file = 'rules'): readonly Rule[] {
     throw yaml.errorIn(clash, 'must not be the name of a rule, by which clients know its maximum');
   if (rules.length > MAX_RULES)
     throw yaml.errorIn(['keys'], `must have at most ${MAX_RULES} rules`);
-  for (const [i, { key_pattern: pattern, key_pattern_is_regex: isRegex }] of rules.entries()) {
-    const problem = problemOfPattern({ pattern, isRegex });
+  for (const [i, rule] of rules.entries()) {
+    const problem = problemOfPattern(rule);
     if (problem !== undefined) throw yaml.errorIn(['keys', i, 'key_pattern'], problem);
   }
   return rules;

@@ -28,7 +28,7 @@ export class RulesError extends Error {
 export class RulesErrors extends Error {
   override readonly name = 'RulesErrors';
 
-  constructor(errors: readonly RulesError[]) {
+  constructor(readonly errors: readonly RulesError[]) {
     super(errors.map(({ message }) => message).join('\n'));
   }
 }
@@ -48,22 +48,15 @@ export class PositionedYaml {
    * @param file names the text in errors
    */
   constructor(
-    private readonly document: Document,
+    readonly document: Document,
     private readonly lines: LineCounter,
     private readonly file: string,
   ) {}
 
-  /** What is no YAML. */
-  get mistakes(): RulesError[] {
-    return [...this.document.errors, ...this.document.warnings].map(({ pos, message }) =>
-      // The first sentence.
-      this.errorAt(pos[0], message.replace(/:?\n[\s\S]*$/, '')),
-    );
-  }
-
-  /** The line of the value at a path, or of its nearest existing parent. From 1 on. */
-  lineOf(path: Path): number {
-    return this.#positionOf(offsetOf(this.document, path)).line;
+  /** A warning for a terminal, with the line of the value at a path, or of its nearest existing parent. */
+  warningAt(path: Path, problem: string): string {
+    const { line } = this.errorIn(path, problem);
+    return inOneLine(`${this.file}:${line}: warning: ${problem}`);
   }
 
   /** An error at a path. @param problem follows the path in the message */
@@ -75,20 +68,24 @@ export class PositionedYaml {
   }
 
   errorAt(offset: number, problem: string): RulesError {
-    const { line, column } = this.#positionOf(offset);
-    return new RulesError(this.file, line, column, problem);
+    const { line, col } = this.lines.linePos(offset);
+    return new RulesError(this.file, Math.max(1, line), Math.max(1, col), problem);
   }
 
   /**
-   * Checks what the document says.
-   * @returns a value that is as `schema` says, or all errors, unknown fields first: a misspelt field can be why another is missing
+   * Reads what the document says.
+   * @param valueOf is called if it is YAML
+   * @throws RulesErrors for what is no YAML, or for all that is not as `schema` says, unknown fields first: a misspelt field
+   *     can be why another is missing
    */
-  check<Value>(
-    value: unknown,
-    schema: z.ZodType<Value>,
-  ): { readonly value: Value } | { readonly errors: readonly RulesError[] } {
-    const { success, data, error } = schema.safeParse(value);
-    if (success) return { value: data };
+  read<Value>(schema: z.ZodType<Value>, valueOf: () => unknown): Value {
+    const mistakes = [...this.document.errors, ...this.document.warnings].map(({ pos, message }) =>
+      // The first sentence.
+      this.errorAt(pos[0], message.replace(/:?\n[\s\S]*$/, '')),
+    );
+    if (mistakes.length > 0) throw new RulesErrors(mistakes);
+    const { success, data, error } = schema.safeParse(valueOf());
+    if (success) return data;
     const { issues } = error;
     const unknown = issues.flatMap((issue) => {
       if (issue.code !== 'unrecognized_keys') return [];
@@ -104,12 +101,7 @@ export class PositionedYaml {
     const others = issues.flatMap((issue) =>
       issue.code === 'unrecognized_keys' ? [] : this.errorIn(issue.path as Path, issue.message),
     );
-    return { errors: [...unknown, ...others] };
-  }
-
-  #positionOf(offset: number): { readonly line: number; readonly column: number } {
-    const { line, col } = this.lines.linePos(offset);
-    return { line: Math.max(1, line), column: Math.max(1, col) };
+    throw new RulesErrors([...unknown, ...others]);
   }
 }
 
@@ -126,18 +118,19 @@ export function readYaml<Value>(
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { ...YAML_OPTIONS, lineCounter });
   const yaml = new PositionedYaml(document, lineCounter, file);
-  const [mistake] = yaml.mistakes;
-  if (mistake) throw mistake;
-  let value: unknown;
+  const valueOf = (): unknown => {
+    try {
+      return document.toJS({ maxAliasCount: MAX_ALIASES });
+    } catch (error) {
+      // An alias without an anchor, or too many aliases.
+      throw yaml.errorAt(0, (error as Error).message);
+    }
+  };
   try {
-    value = document.toJS({ maxAliasCount: MAX_ALIASES });
+    return { value: yaml.read(schema, valueOf), yaml };
   } catch (error) {
-    // An alias without an anchor, or too many aliases.
-    throw yaml.errorAt(0, (error as Error).message);
+    throw error instanceof RulesErrors ? error.errors[0] : error;
   }
-  const checked = yaml.check(value, schema);
-  if ('value' in checked) return { value: checked.value, yaml };
-  throw checked.errors[0] ?? yaml.errorIn([], 'is wrong');
 }
 
 /** The offset of the node at a path, or of its nearest existing parent. */

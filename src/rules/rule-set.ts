@@ -6,7 +6,7 @@ import { DEFAULT_ALGORITHM } from '../limiter/kinds/kinds.js';
 import { calendarOf, type Limit, ownLimit } from '../limiter/limits.js';
 import type { QueueOrder } from '../limiter/queue-order.js';
 import { kindIn } from './algorithm-fields.js';
-import { type KeyPattern, KeyPatterns } from './key-patterns.js';
+import { KeyPatterns } from './key-patterns.js';
 import { orderIn } from './queue-fields.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { FurtherLimitRule, Rule } from './rule.js';
@@ -28,7 +28,6 @@ export interface Match {
 export class RuleSet {
   /** Identifies the rules, whatever their format and spacing: replicas with the same rules have the same. */
   readonly digest: string;
-  readonly patterns: readonly KeyPattern[];
   readonly #patterns: KeyPatterns;
   /** What each rule says of the order between waiters. A map of weights may be large, and is shared by all policies. */
   readonly #orders: readonly (QueueOrder | undefined)[];
@@ -49,12 +48,8 @@ export class RuleSet {
     private readonly calendars: CalendarOf = noCalendars,
   ) {
     this.digest = digestOf(rules);
-    this.patterns = rules.map((rule) => ({
-      pattern: rule.key_pattern,
-      isRegex: rule.key_pattern_is_regex,
-    }));
     this.#orders = rules.map(({ queue }) => queue && orderIn(queue));
-    this.#patterns = new KeyPatterns(this.patterns);
+    this.#patterns = new KeyPatterns(rules);
   }
 
   /** What applies to a key. After the first time this takes one look-up in a map. */

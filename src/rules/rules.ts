@@ -2,11 +2,9 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import { WatchedFiles } from '../config/watched-files.js';
-import { algorithmOf, forEachParameter } from '../limiter/kinds/kinds.js';
-import { ownLimit } from '../limiter/limits.js';
 import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';
-import { completed, type KeyPolicy } from './policy.js';
+import { completed, declaredBy, type KeyPolicy } from './policy.js';
 import { RuleSet } from './rule-set.js';
 
 /** The rules in force, which change with their file. */
@@ -17,28 +15,7 @@ export type Rules = Pick<
 
 /** What applies to a key that no rule matches. */
 export function defaultPolicy(settings: Settings): KeyPolicy {
-  const parameters = forEachParameter('field', ({ setting }) => settings[setting]);
-  const algorithm = algorithmOf(settings.ALGORITHM, parameters);
-  return completed({
-    limits: [ownLimit(settings.WINDOW_MILLIS, settings.MAX_REQUESTS, algorithm)],
-    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
-    queueOrder: undefined,
-    requestsCanSetRate: settings.REQUESTS_CAN_SET_RATE,
-    requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
-    maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,
-    maxRequestsInQueueCeiling: settings.MAX_REQUESTS_IN_QUEUE_CEILING,
-    requestsCanSetWindow: settings.REQUESTS_CAN_SET_WINDOW,
-    windowMillisCeiling: settings.WINDOW_MILLIS_CEILING,
-    requestsCanPause: false,
-    requestsCanHold: settings.REQUESTS_CAN_HOLD,
-    maxHoldMillis: settings.MAX_HOLD_MILLIS,
-    maxCorrectedHits: undefined,
-    deniedTakesRest: false,
-    maxWaitMillis: 0,
-    isShadow: false,
-    isKnown: false,
-    ruleName: undefined,
-  });
+  return completed(declaredBy(settings));
 }
 
 /** The settings alone: one policy for all keys. */

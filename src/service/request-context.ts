@@ -4,8 +4,8 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import type { CallerPresence } from '../limiter/request.js';
-import { callersIds, type TraceIds } from '../tracing/trace-context.js';
-import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
+import type { CallSpan } from '../tracing/sdk/otel-tracer.js';
+import { callersIds, type TraceHeaders, type TraceIds } from '../tracing/trace-context.js';
 
 export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
 

@@ -8,7 +8,7 @@ import type {
 } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { DEFAULT_NAME } from '../rules/rule.js';
-import type { Tracer } from '../tracing/tracer.js';
+import type { Tracer } from '../tracing/sdk/otel-tracer.js';
 import type { Access } from './callers/access.js';
 import {
   checkDecider,

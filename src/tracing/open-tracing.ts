@@ -1,12 +1,12 @@
-import { askedTracing } from './trace-settings.js';
-import type { Tracing, TracingParts } from './tracer.js';
+import type { TracingParts } from './sdk/start-sdk.js';
+import { askedTracing, type Environment } from './trace-settings.js';
 
 /**
  * Traces if the variables of OpenTelemetry ask for it. Its packages are loaded only in this case.
  * @returns undefined if requests are not traced
  */
-export async function openTracing(parts: TracingParts): Promise<Tracing | undefined> {
-  const { environment, logger } = parts;
+export async function openTracing(environment: Environment, parts: TracingParts) {
+  const { logger } = parts;
   const asked = askedTracing(environment);
   if (!asked) return undefined;
   for (const { variable, takes } of asked.ignored) {

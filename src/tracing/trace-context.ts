@@ -5,17 +5,10 @@ const KNOWN_VERSION = '00';
 const KNOWN_LENGTH = 55;
 const SAMPLED_FLAG = 1;
 
-/**
- * Parses the header `traceparent`: the caller's trace and span, and whether the caller records the span. A header that was sent twice is invalid, since Node joins the values.
- * https://www.w3.org/TR/trace-context/#traceparent-header
- * @returns undefined if there is none, or it is not valid
- */
-export function parseTraceparent(header: unknown) {
-  if (typeof header !== 'string') return undefined;
-  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
-  if (version === KNOWN_VERSION && header.length !== KNOWN_LENGTH) return undefined;
-  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0 };
+/** The headers of a request that name its trace, and the caller's span. */
+export interface TraceHeaders {
+  readonly traceparent?: unknown;
+  readonly tracestate?: unknown;
 }
 
 /**
@@ -29,12 +22,21 @@ export interface TraceIds {
   readonly trace_flags: '00' | '01';
 }
 
-/** The ids of the caller's span. @param traceparent the header of the request */
+/**
+ * Parses the header `traceparent`: the ids of the caller's span. A header that was sent twice is invalid, since Node joins
+ * the values.
+ * https://www.w3.org/TR/trace-context/#traceparent-header
+ * @returns undefined if there is none, or it is not valid
+ */
 export function callersIds(traceparent: unknown): TraceIds | undefined {
-  const parent = parseTraceparent(traceparent);
-  return parent && traceIds(parent.traceId, parent.spanId, parent.isSampled);
+  if (typeof traceparent !== 'string') return undefined;
+  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (version === KNOWN_VERSION && traceparent.length !== KNOWN_LENGTH) return undefined;
+  return traceIds(traceId, spanId, Number.parseInt(flags, 16));
 }
 
-export function traceIds(traceId: string, spanId: string, isSampled: boolean): TraceIds {
+export function traceIds(traceId: string, spanId: string, flags: number): TraceIds {
+  const isSampled = (flags & SAMPLED_FLAG) !== 0;
   return { trace_id: traceId, span_id: spanId, trace_flags: isSampled ? '01' : '00' };
 }

@@ -1,5 +1,5 @@
 import type { Limiter } from '../../src/limiter/limiter.js';
-import type { Metrics } from '../../src/metrics/metrics.js';
+import type { Metrics } from '../../src/metrics/prometheus-metrics.js';
 import type { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import { Fleet } from '../../src/service/fleet/fleet.js';
 import type { WatchedKeys } from '../../src/service/fleet/watched-keys.js';

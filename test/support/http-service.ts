@@ -4,7 +4,7 @@ import type { UnreadableRequest } from '../../src/http/server/unreadable-request
 import { type KeptAliveServer, listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
-import type { DropReason } from '../../src/metrics/metrics.js';
+import type { DropReason } from '../../src/metrics/prometheus-metrics.js';
 import { httpAppOver } from './http-app.js';
 import { approve } from './http-client.js';
 import { holdToDocument } from './openapi/held-to-document.js';

@@ -1,17 +1,12 @@
 /** What Sluice takes and answers, as far as this client uses it: see docs/api.md. A test compares it with the service. */
 
+import type { AskOptions, RequestOptions } from './options.js';
+
 /** An element of `POST /rate`, and the parameters of a check that is sent alone. */
-export interface CheckElement {
+export interface CheckElement extends Omit<AskOptions, keyof RequestOptions> {
   key: string;
   requestId?: string | undefined;
-  maxRequests?: number | undefined;
-  maxRequestsInQueue?: number | undefined;
-  windowMillis?: number | undefined;
-  hits?: number | undefined;
-  holdMillis?: number | undefined;
   holder?: string | undefined;
-  lane?: string | undefined;
-  group?: string | undefined;
 }
 
 /** An element of `DELETE /rate`. */

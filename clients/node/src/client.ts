@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 
 import type { CheckElement, CheckResult, ReleaseElement, ReleaseResult } from './api.js';
-import { approvalOf, type Hold, Holder, Permit } from './calls/permit.js';
 import {
   decisionIn,
   decisionOf,
@@ -12,14 +11,15 @@ import {
   statusIn,
 } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
-import { type Handling, PendingRequest } from './calls/pending-request.js';
-import type { Answer } from './calls/exchange.js';
+import { type Answer, LATE_MILLIS } from './calls/exchange.js';
 import * as known from './calls/known-options.js';
-import { faultOfGroup, notUnicode } from './calls/known-options.js';
-import { answerWith, sendAlone, Waits } from './calls/waits.js';
-import { isAddress, type LoneCall, Service } from './calls/service.js';
+import { type Common, type Handling, PendingRequest, within } from './calls/pending-request.js';
+import { approvalOf, type Hold, holderOf, whileHeld } from './calls/permit.js';
+import { checkCall, Service, type ServiceCall } from './calls/service.js';
+import { Wait, type Waiting } from './calls/wait.js';
 import type { Approval, Decision, Peek, RequestStatus } from './decision.js';
 import type {
+  AskOptions,
   CheckOptions,
   ClientOptions,
   ListOptions,
@@ -48,74 +48,41 @@ const NO_OPTIONS = {};
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
-  readonly #holder: Holder;
-  readonly #checks: Handling<CheckElement, CheckResult, Decision>;
-  readonly #loneChecks: Handling<CheckElement, Answer, Decision>;
-  readonly #waits: Waits;
-  readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
-  readonly #others: <Value>(read: (answer: Answer) => Value) => Handling<LoneCall, Answer, Value>;
+  /** The holder of held approvals. */
+  readonly #holder: string | undefined;
+  readonly #common: Common;
+  readonly #service: Service;
+  readonly #checks: Batcher<CheckElement, CheckResult>;
+  readonly #releases: Batcher<ReleaseElement, ReleaseResult>;
+  readonly #waiting: Waiting;
 
   /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small or a holder that is too long */
   constructor(options: ClientOptions['url'] | ClientOptions) {
-    const given = givenOptions(options);
+    const given = optionsOf(options);
+    const service = new Service(given);
+    this.#service = service;
+    known.demandKnown(given, known.CLIENT);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     const { longPollMillis = DEFAULT_LONG_POLL_MILLIS } = given;
     demand('above 0', (value) => value > 0, { timeoutMillis, maxCalls, longPollMillis });
     const { retries = DEFAULT_RETRIES, keepMillis = DEFAULT_KEEP_MILLIS } = given;
     demand('at least 0', (value) => value >= 0, { retries, keepMillis });
-    this.#holder = new Holder(given.holder);
-    const service = new Service(given);
-    const retrying = { retries, addresses: service.addresses };
-
-    const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (...call) =>
-      service.callMany('POST', ...call),
+    this.#holder = holderOf(given.holder);
+    this.#common = { retries, addresses: service.addresses, timeoutMillis };
+    this.#checks = new Batcher(maxCalls, (body, millis) =>
+      within(millis + LATE_MILLIS, (signal) => service.send({ method: 'POST', body, signal })),
     );
-    // An approval that arrives after its caller has gone is released.
-    const giveBack = ({ key }: CheckElement, decision: Decision): void => {
-      if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
-    };
-    const deciding = { late: giveBack, isRepeatable: () => false, retrying };
-    this.#checks = {
-      ...deciding,
-      read: decisionOf,
-      send: (request) => checks.add(request),
-      timeoutMillis,
-    };
-    this.#loneChecks = {
-      ...deciding,
-      read: decisionIn,
-      send: (request) => {
-        const { element, timeoutMillis: longest } = request;
-        const onLate = (answer: Answer): void => request.answered(answer);
-        void answerWith(request, service.checkOne(element, longest, onLate));
-      },
-      timeoutMillis,
-    };
-    this.#waits = new Waits({
+    this.#releases = new Batcher(maxCalls, (body, millis) =>
+      within(millis, (signal) => service.send({ method: 'DELETE', body, signal })),
+    );
+    this.#waiting = {
+      ...this.#common,
       service,
-      retrying,
       keepMillis,
       longPollMillis,
-      lateMillis: timeoutMillis,
-      release: (...approval) => this.release(...approval),
-    });
-
-    const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
-      service.callMany('DELETE', body, millis),
-    );
-    // Nothing has to be done about an answer that arrives after its caller has gone.
-    const changing = { late: () => undefined, timeoutMillis, isRepeatable: () => true, retrying };
-    this.#releases = {
-      ...changing,
-      read: isReleased,
-      send: (request) => releases.add(request),
+      release: (...approval) => this.release(...approval).catch(() => false),
+      kept: { longestMillis: Infinity, believedUntil: 0 },
     };
-    this.#others = (read) => ({
-      ...changing,
-      read,
-      send: (request) =>
-        void sendAlone(request, (signal) => service.callAlone(request.element, signal)),
-    });
   }
 
   /**
@@ -127,10 +94,23 @@ export class SluiceClient {
     const wrong = faultIn(known.CHECK, options, key);
     if (wrong) return Promise.reject(wrong);
     const { quota, ...asking } = options;
-    const element = this.#holder.named({ key, ...saidIn(asking) });
-    return quota
-      ? new PendingRequest(element, this.#loneChecks, options).value
-      : new PendingRequest(element, this.#checks, options).value;
+    const element = this.#elementOf(key, asking);
+    const handling: Handling<Decision> = {
+      isRepeatable: false,
+      send: (request) => {
+        if (!quota) return this.#checks.add(element, request).then(decisionOf);
+        const millis = request.timeoutMillis + LATE_MILLIS;
+        const call = checkCall(element);
+        const send = (signal: AbortSignal): Promise<Answer> =>
+          this.#service.send({ ...call, signal });
+        return within(millis, send).then(decisionIn);
+      },
+      // An approval that arrives after its caller has gone is released.
+      late: (decision) => {
+        if (decision.approved) void this.release(key, decision.requestId).catch(ignore);
+      },
+    };
+    return new PendingRequest(handling, this.#common, options).value;
   }
 
   /**
@@ -143,8 +123,9 @@ export class SluiceClient {
     const wrong = faultIn(known.WAIT, options, key);
     if (wrong) return Promise.reject(wrong);
     const { onProgress, ...asking } = options;
-    const element = this.#holder.named({ key, ...saidIn(asking) });
-    return this.#waits.decisionOn({ element, onProgress }, options);
+    const { signal, timeoutMillis = Infinity } = options;
+    const wait = new Wait(this.#elementOf(key, asking), onProgress, this.#waiting);
+    return new PendingRequest(wait, this.#common, { signal, timeoutMillis }).value;
   }
 
   /**
@@ -180,7 +161,10 @@ export class SluiceClient {
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
     const wrong = faultIn(known.REQUEST, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
+    const element = { key, request_id: requestId };
+    return this.#change(options, (request) =>
+      this.#releases.add(element, request).then(isReleased),
+    );
   }
 
   /**
@@ -267,28 +251,44 @@ export class SluiceClient {
     const holdMillis = given === false ? undefined : given;
     const askedAt = performance.now();
     const { requestId, uncounted } = await this.#approval(key, { ...options, holdMillis });
-    const hold =
-      holdMillis === undefined || uncounted ? undefined : this.#holdOf(key, requestId, holdMillis);
-    const permit = new Permit(hold, options.signal);
-    try {
-      return await work(await permit.begin(askedAt), requestId);
-    } finally {
-      permit.end();
-      if (!permit.isLost) await this.release(key, requestId).catch(onReleaseError ?? ignore);
-    }
+    const renew: Hold['renew'] = (signal, millis) => {
+      const timeoutMillis = Math.min(millis, this.#common.timeoutMillis);
+      return this.renew(key, requestId, { signal, timeoutMillis });
+    };
+    const isHeld = holdMillis !== undefined && !uncounted;
+    return whileHeld(
+      isHeld ? { key, requestId, holdMillis, renew } : undefined,
+      askedAt,
+      options.signal,
+      (signal) => work(signal, requestId),
+      () => this.release(key, requestId).catch(onReleaseError ?? ignore),
+    );
+  }
+
+  /** What a check asks for, with its holder if the approval is to be held. */
+  #elementOf<Options extends AskOptions>(key: string, options: Options) {
+    const element = { key, ...saidIn(options) };
+    return options.holdMillis === undefined ? element : { ...element, holder: this.#holder };
+  }
+
+  /** Sends a request of another kind. Nothing has to be done about an answer that arrives after its caller has gone. */
+  #change<Value>(options: RequestOptions, send: Handling<Value>['send']): Promise<Value> {
+    return new PendingRequest({ send, isRepeatable: true }, this.#common, options).value;
   }
 
   /** Sends a request that is neither a check nor a release, unless something is wrong with it. */
   #ask<Value>(
     read: (answer: Answer) => Value,
-    call: LoneCall,
+    call: Omit<ServiceCall, 'signal'>,
     options: RequestOptions,
     names: Readonly<Record<string, true>> = known.REQUEST,
   ): Promise<Value> {
-    const [key, requestId] = call.names;
+    const [key = '', requestId] = call.names ?? [];
     const wrong = faultIn(names, options, key, requestId);
     if (wrong) return Promise.reject(wrong);
-    return new PendingRequest(call, this.#others(read), options).value;
+    return this.#change(options, (request) =>
+      this.#service.send({ ...call, signal: request.gone }).then(read),
+    );
   }
 
   /** @throws as `permit` */
@@ -296,36 +296,15 @@ export class SluiceClient {
     known.demandKnown(options, known.PERMIT);
     return approvalOf(this, key, options);
   }
-
-  #holdOf(key: string, requestId: string, holdMillis: number): Hold {
-    const { timeoutMillis: longest } = this.#releases;
-    return {
-      key,
-      requestId,
-      holdMillis,
-      renew: (signal, millis) =>
-        this.renew(key, requestId, { signal, timeoutMillis: Math.min(millis, longest) }),
-    };
-  }
 }
 
 /** What a failed release leads to by default: the approval ends with its hold or its window. */
 const ignore = (): undefined => undefined;
 
-function givenOptions(options: ClientOptions['url'] | ClientOptions): ClientOptions {
-  if (isAddress(options) || isList(options)) return { url: options };
-  // A caller in JavaScript may have forgotten it.
-  const { url } = (options as Partial<ClientOptions> | undefined) ?? {};
-  if (!isAddress(url) && !isList(url)) {
-    throw new TypeError(`url must be an address such as http://localhost:8080, not ${String(url)}`);
-  }
-  known.demandKnown(options, known.CLIENT);
-  return options;
-}
-
-/** Unlike `Array.isArray`, for lists that are read only as well. */
-function isList(value: unknown): value is readonly (string | URL)[] {
-  return Array.isArray(value);
+/** @param given anything, by a caller in JavaScript; the service finds out what is no address */
+function optionsOf(given: unknown): ClientOptions {
+  const isUrl = typeof given !== 'object' || given instanceof URL || Array.isArray(given);
+  return (isUrl ? { url: given } : (given ?? {})) as ClientOptions;
 }
 
 /** What is wrong with a call: an unknown option, or a text that can't be sent. */
@@ -337,9 +316,9 @@ function faultIn(
 ): Error | undefined {
   return (
     (options === NO_OPTIONS ? undefined : known.unknownOption(options, names)) ??
-    notUnicode('key', key) ??
-    notUnicode('requestId', requestId) ??
-    faultOfGroup((options as ListOptions).group)
+    known.notUnicode('key', key) ??
+    known.notUnicode('requestId', requestId) ??
+    known.faultOfGroup((options as ListOptions).group)
   );
 }
 

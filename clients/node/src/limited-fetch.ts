@@ -48,13 +48,15 @@ const KNOWN_UNITS: Readonly<Record<keyof ReportedLimits, true>> = {
  * connection to send a request on, its approval is released; after any other failure the approval stays, since the
  * request may have arrived.
  * @returns a drop-in `fetch`, which also throws as `permit` does
- * @throws TypeError for an unknown option
+ * @throws TypeError for an unknown option or unit
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
   demandKnown(options, KNOWN_OPTIONS);
   const { keyOf, pausesKey = false, reportsRemaining = false, ...others } = options;
   const { fetch: send = fetch, ...asking } = others;
-  const reports = reportsTo(client, reportsRemaining);
+  const limits = reportsRemaining === true ? { requests: OWN_LIMIT } : reportsRemaining;
+  if (limits) demandKnown(limits, KNOWN_UNITS);
+  const reports = limits ? new RemainingReports(client, limits) : undefined;
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
@@ -76,15 +78,4 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
     if (millis > 0) await client.pause(key, millis, { canShorten: false }).catch(() => undefined);
     return answer;
   };
-}
-
-/** @throws TypeError for an unknown unit */
-function reportsTo(
-  client: SluiceClient,
-  limits: boolean | ReportedLimits,
-): RemainingReports | undefined {
-  if (limits === false) return undefined;
-  if (limits === true) return new RemainingReports(client, { requests: OWN_LIMIT });
-  demandKnown(limits, KNOWN_UNITS);
-  return new RemainingReports(client, limits);
 }

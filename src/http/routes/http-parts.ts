@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { Metrics } from '../../metrics/metrics.js';
+import type { Metrics } from '../../metrics/prometheus-metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Service } from '../../service/service.js';

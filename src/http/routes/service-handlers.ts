@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 
 import type { RequestHandler } from 'express';
 
-import type { Metrics } from '../../metrics/metrics.js';
+import type { Metrics } from '../../metrics/prometheus-metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import { serviceError } from '../../service/errors.js';
 import type { DescribedSettings } from '../openapi/operation.js';

@@ -52,9 +52,7 @@ export async function openPorts(parts: HttpParts, keyPair: WatchedFiles<KeyPair>
     /** Ends all connections, including those with a request that is partly sent. */
     cutConnections: async (): Promise<void> => {
       bounds.close();
-      await withEach(servers, (server) => {
-        server.cutConnections();
-      });
+      await withEach(servers, (server) => server.cutConnections());
     },
   };
 }

@@ -1,5 +1,5 @@
 import { CUT_MARK, encoded, encodedName, keyTemplate } from '../../grpc/key-template.js';
-import { KeyPatterns } from '../../rules/key-patterns.js';
+import { type KeyPattern, KeyPatterns } from '../../rules/key-patterns.js';
 
 /** The keys of descriptors by the default GRPC_KEY_TEMPLATE, which the rules are for. */
 const keyOf = keyTemplate('{domain}:{entries}');
@@ -28,21 +28,17 @@ export function kindOf({ value }: Pick<NamedEntry, 'value'>): Kind {
 }
 
 export class DescriptorPattern {
-  private constructor(
+  constructor(
     private readonly domain: string,
-    private readonly entries: readonly NamedEntry[],
+    private readonly entries: readonly NamedEntry[] = [],
   ) {}
-
-  static of(domain: string): DescriptorPattern {
-    return new DescriptorPattern(domain, []);
-  }
 
   with(entry: NamedEntry): DescriptorPattern {
     return new DescriptorPattern(this.domain, [...this.entries, entry]);
   }
 
   /** The descriptors with exactly these entries. @param isLimit see {@link expressionOf} */
-  own(isLimit: boolean): { readonly key_pattern: string; readonly key_pattern_is_regex?: true } {
+  own(isLimit: boolean): KeyPattern {
     if (this.entries.every((entry) => kindOf(entry) === 'exact')) {
       return { key_pattern: keyOf(this.domain, this.entries) };
     }
@@ -50,23 +46,21 @@ export class DescriptorPattern {
   }
 
   /** The descriptors with further entries. */
-  get deeper(): { readonly key_pattern: string; readonly key_pattern_is_regex: true } {
+  get deeper(): KeyPattern {
     const separator = this.entries.length > 0 ? ',' : '';
-    return {
-      key_pattern: `${this.#expression(false)}${separator}.*`,
-      key_pattern_is_regex: true,
-    };
+    const pattern = `${this.#expression(false)}${separator}.*`;
+    return { key_pattern: pattern, key_pattern_is_regex: true };
   }
 
   /** Whether a limit applies to all descriptors with exactly these entries, also if values are so long that keys are cut. */
   get limitsLongValues(): boolean {
-    const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = this.own(true);
+    const own = this.own(true);
     const longest = this.entries.map(({ key, value }) => ({
       key,
       value: value === '' ? LONG_TEXT : value.replaceAll(WILDCARD, LONG_TEXT),
     }));
-    const patterns = new KeyPatterns([{ pattern, isRegex }]);
-    return !isRegex || patterns.matching(keyOf(this.domain, longest)).length > 0;
+    const matching = new KeyPatterns([own]).matching(keyOf(this.domain, longest));
+    return !own.key_pattern_is_regex || matching.length > 0;
   }
 
   #expression(isLimit: boolean): string {

@@ -16,7 +16,8 @@ import { strictObject } from '../../rules/field-schemas.js';
 import {
   type Path,
   PositionedYaml,
-  RulesError,
+  type RulesError,
+  RulesErrors,
   YAML_OPTIONS,
 } from '../../rules/positioned-yaml.js';
 
@@ -53,9 +54,13 @@ type Fields = Record<string, unknown>;
 /**
  * The value of a document as `gopkg.in/yaml.v2` reads it for Envoy's rate limit service: what comes later in an object wins,
  * whether it is merged or not, and `rate_limit` keeps the fields that only an earlier one has, since it is a struct.
- * @param fail throws an error about a node
+ * @throws RulesErrors for what that can't read
  */
-function goValueOf(document: Document, fail: (node: Node, problem: string) => never): unknown {
+function goValueOf(yaml: PositionedYaml): unknown {
+  const { document } = yaml;
+  const fail = (node: Node, problem: string): never => {
+    throw new RulesErrors([yaml.errorAt(node.range?.[0] ?? 0, problem)]);
+  };
   let values = 0;
   /** @param into the object that takes the fields of another */
   const valueOf = (given: unknown, depth: number, into?: Fields): unknown => {
@@ -114,16 +119,11 @@ const unquoted = (otherwise: string) =>
 /** `validateYamlKeys` of Envoy's service rejects other numbers than integers, also where a text is expected. */
 const text = z
   .union([z.string(), z.instanceof(Unquoted)], 'must be a text')
-  .transform((given, { issues }) => {
-    if (typeof given === 'string') return given;
-    if (!Number.isNaN(given.value)) return given.text;
-    issues.push({
-      code: 'custom',
-      message: `must be in quotes: Envoy ratelimit rejects the number ${given.text}`,
-      input: given,
-    });
-    return z.NEVER;
-  });
+  .refine((given) => typeof given === 'string' || !Number.isNaN(given.value), {
+    error: ({ input }) =>
+      `must be in quotes: Envoy ratelimit rejects the number ${(input as Unquoted).text}`,
+  })
+  .transform((given) => (typeof given === 'string' ? given : given.text));
 const yesOrNo = unquoted('must be true or false')
   .pipe(z.boolean('must be true or false'))
   .nullish();
@@ -196,23 +196,10 @@ const root = strictObject(
 export interface LocatedDescriptor extends ConfiguredDescriptor {
   /** '' without one. */
   readonly value: string;
-  readonly at: Location;
+  /** Where it is, and in which document. */
+  readonly path: Path;
+  readonly yaml: PositionedYaml;
   readonly children: readonly LocatedDescriptor[];
-}
-
-export interface Location {
-  readonly file: string;
-  readonly line: number;
-  /** An error there. @param problem follows what is wrong */
-  error(problem: string): RulesError;
-}
-
-/** What a rule can't do that its descriptor does. */
-export interface Warning {
-  readonly file: string;
-  /** From 1 on. */
-  readonly line: number;
-  readonly problem: string;
 }
 
 export interface DomainLimits {
@@ -223,36 +210,35 @@ export interface DomainLimits {
 /** A file of limits for Envoy's rate limit service, as far as it is valid. */
 export interface LimitsFile {
   readonly domains: readonly DomainLimits[];
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly string[];
   readonly errors: readonly RulesError[];
 }
 
 /** Reads a configuration of github.com/envoyproxy/ratelimit. @param file names the text in errors */
-export function parseLimitsFile(yaml: string, file: string): LimitsFile {
+export function parseLimitsFile(content: string, file: string): LimitsFile {
   const lineCounter = new LineCounter();
   const options = { ...YAML_OPTIONS, ...GO_YAML, lineCounter };
-  const all: readonly Document[] = parseAllDocuments(yaml, options);
+  const all: readonly Document[] = parseAllDocuments(content, options);
   const filled = all.filter(({ contents, errors }) => !isEmpty(contents) || errors.length > 0);
-  const documents = (filled.length > 0 ? filled : [new Document(null)]).map((document) => ({
-    document,
-    at: new PositionedYaml(document, lineCounter, file),
-  }));
-  const [, second] = documents;
-  const read = documents.map(({ document, at }) => domainIn(document, at, file));
+  const documents = (filled.length > 0 ? filled : [new Document(null)]).map(
+    (document) => new PositionedYaml(document, lineCounter, file),
+  );
+  const domains: DomainLimits[] = [];
+  const errors: RulesError[] = [];
+  for (const yaml of documents) {
+    try {
+      const { domain, descriptors: listed } = yaml.read(root, () => goValueOf(yaml));
+      domains.push({ domain, descriptors: located(listed ?? [], ['descriptors'], yaml) });
+    } catch (error) {
+      if (!(error instanceof RulesErrors)) throw error;
+      errors.push(...error.errors);
+    }
+  }
+  const problem = 'Envoy ratelimit reads no more documents of a file than the first';
   return {
-    domains: read.flatMap((one) => ('domain' in one ? one : [])),
-    warnings: second
-      ? [
-          {
-            file,
-            line: second.at.lineOf([]),
-            problem: 'Envoy ratelimit reads no more documents of a file than the first',
-          },
-        ]
-      : [],
-    errors: read
-      .flatMap((one) => ('errors' in one ? one.errors : []))
-      .sort((a, b) => a.line - b.line || a.column - b.column),
+    domains,
+    warnings: documents.slice(1, 2).map((second) => second.warningAt([], problem)),
+    errors: errors.sort((a, b) => a.line - b.line || a.column - b.column),
   };
 }
 
@@ -260,44 +246,14 @@ function isEmpty(contents: unknown): boolean {
   return contents === null || (isScalar(contents) && contents.source === '');
 }
 
-function domainIn(
-  document: Document,
-  at: PositionedYaml,
-  file: string,
-): DomainLimits | { readonly errors: readonly RulesError[] } {
-  if (at.mistakes.length > 0) return { errors: at.mistakes };
-  let value: unknown;
-  try {
-    value = goValueOf(document, (node, problem) => {
-      throw at.errorAt(node.range?.[0] ?? 0, problem);
-    });
-  } catch (error) {
-    if (error instanceof RulesError) return { errors: [error] };
-    throw error;
-  }
-  const checked = at.check(value, root);
-  if ('errors' in checked) return checked;
-  const { domain, descriptors: listed } = checked.value;
-  return { domain, descriptors: located(listed ?? [], ['descriptors'], file, at) };
-}
-
 function located(
   list: readonly ConfiguredDescriptor[],
-  path: Path,
-  file: string,
+  above: Path,
   yaml: PositionedYaml,
 ): LocatedDescriptor[] {
   return list.map((one, i) => {
-    const here = [...path, i];
-    return {
-      ...one,
-      value: one.value ?? '',
-      at: {
-        file,
-        line: yaml.lineOf(here),
-        error: (problem) => yaml.errorIn(here, problem),
-      },
-      children: located(one.descriptors ?? [], [...here, 'descriptors'], file, yaml),
-    };
+    const path = [...above, i];
+    const children = located(one.descriptors ?? [], [...path, 'descriptors'], yaml);
+    return { ...one, value: one.value ?? '', path, yaml, children };
   });
 }

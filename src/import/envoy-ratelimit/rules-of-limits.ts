@@ -5,7 +5,7 @@ import { problemOfPattern } from '../../rules/key-patterns.js';
 import { type RulesError, RulesErrors } from '../../rules/positioned-yaml.js';
 import type { Rule } from '../../rules/rule.js';
 import { DescriptorPattern, type Kind, kindOf } from './descriptor-patterns.js';
-import type { LimitsFile, LocatedDescriptor, Warning } from './limits-file.js';
+import type { LimitsFile, LocatedDescriptor } from './limits-file.js';
 
 /** A rule, with only the fields that it sets. */
 export type ImportedRule = Pick<Rule, 'key_pattern'> & Partial<Rule>;
@@ -31,12 +31,13 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
   const domains = files.flatMap((file) => file.domains);
   const warnings = files.flatMap((file) => file.warnings);
   const errors = files.flatMap((file) => file.errors);
-  const setsShadow = domains.some(({ descriptors }) => hasShadow(descriptors));
+  const setsShadow = domains.some(({ descriptors }) => hasAny(descriptors, 'shadow_mode'));
 
-  const add = (rule: ImportedRule, isShadow: boolean, at?: LocatedDescriptor['at']): void => {
-    const { key_pattern: pattern, key_pattern_is_regex: isRegex = false } = rule;
-    const problem = problemOfPattern({ pattern, isRegex });
-    if (problem !== undefined && at) errors.push(at.error(`has keys whose pattern ${problem}`));
+  const add = (rule: ImportedRule, isShadow: boolean, of?: LocatedDescriptor): void => {
+    const problem = problemOfPattern(rule);
+    if (problem !== undefined && of) {
+      errors.push(of.yaml.errorIn(of.path, `has keys whose pattern ${problem}`));
+    }
     rules.push(setsShadow ? { ...rule, shadow: isShadow } : rule);
   };
 
@@ -53,11 +54,11 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
     warnings.push(...warningsAbout(one, pattern));
     if (one.rate_limit) {
       const own = pattern.own(Boolean(one.rate_limit.unit));
-      add({ ...own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one.at);
+      add({ ...own, ...limitOf(one.rate_limit, name) }, one.shadow_mode === true, one);
     } else if (before.hasOwn) {
-      add({ ...pattern.own(false), ...UNLIMITED }, false, one.at);
+      add({ ...pattern.own(false), ...UNLIMITED }, false, one);
     }
-    if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one.at);
+    if (before.hasDeeper) add({ ...pattern.deeper, ...UNLIMITED }, false, one);
     addAll(one.children, pattern, name);
   };
 
@@ -73,14 +74,14 @@ export function rulesOfLimits(files: readonly LimitsFile[]) {
       for (const one of [...of('any'), ...of('wildcard').toReversed()]) {
         addDescriptor(one, parent, parentName, before);
         before.hasOwn ||= Boolean(one.rate_limit);
-        before.hasDeeper ||= hasLimit(one.children);
+        before.hasDeeper ||= hasAny(one.children, 'rate_limit');
       }
       for (const one of of('exact')) addDescriptor(one, parent, parentName, before);
     }
   };
 
   for (const domain of new Set(domains.map((one) => one.domain))) {
-    const pattern = DescriptorPattern.of(domain);
+    const pattern = new DescriptorPattern(domain);
     // What no descriptor limits is not limited.
     add({ ...pattern.deeper, ...UNLIMITED }, false);
     addAll(
@@ -109,52 +110,40 @@ function limitOf(
 
 function twinsIn(descriptors: readonly LocatedDescriptor[]): RulesError[] {
   const seen = new Set<string>();
-  return descriptors.flatMap(({ key, value, at }) => {
+  return descriptors.flatMap(({ key, value, path, yaml }) => {
     const entry = JSON.stringify([key, value]);
-    if (seen.has(entry)) return at.error('has the key and the value of another descriptor');
-    seen.add(entry);
-    return [];
+    if (!seen.has(entry)) {
+      seen.add(entry);
+      return [];
+    }
+    return yaml.errorIn(path, 'has the key and the value of another descriptor');
   });
 }
 
-function hasLimit(descriptors: readonly LocatedDescriptor[]): boolean {
-  return descriptors.some((one) => Boolean(one.rate_limit) || hasLimit(one.children));
+/** Whether a descriptor, or one below it, has a field that is set. */
+function hasAny(
+  descriptors: readonly LocatedDescriptor[],
+  field: 'rate_limit' | 'shadow_mode',
+): boolean {
+  return descriptors.some((one) => Boolean(one[field]) || hasAny(one.children, field));
 }
-
-function hasShadow(descriptors: readonly LocatedDescriptor[]): boolean {
-  return descriptors.some((one) => one.shadow_mode === true || hasShadow(one.children));
-}
-
-const isOn = (value: unknown): boolean => value === true;
-const isFilled = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
 
 /** The fields without a counterpart, and what happens instead. */
-const WITHOUT_COUNTERPART: readonly (readonly [
-  name: string,
-  isSet: (descriptor: LocatedDescriptor) => boolean,
-  instead: string,
-])[] = [
-  [
-    'replaces',
-    ({ rate_limit }) => isFilled(rate_limit?.replaces),
-    'a request is checked against the limits of all its descriptors',
-  ],
-  ['quota_mode', (one) => isOn(one.quota_mode), 'the limit denies like any other'],
-  [
-    'share_threshold',
-    (one) => isOn(one.share_threshold),
-    'each value that the wildcard matches has a limit of its own',
-  ],
-  ['detailed_metric', (one) => isOn(one.detailed_metric), 'metrics are counted by rule'],
-  ['value_to_metric', (one) => isOn(one.value_to_metric), 'metrics are counted by rule'],
-  ['metadata', ({ metadata }) => Boolean(metadata), 'answers carry none'],
-];
+const WITHOUT_COUNTERPART = {
+  replaces: 'a request is checked against the limits of all its descriptors',
+  quota_mode: 'the limit denies like any other',
+  share_threshold: 'each value that the wildcard matches has a limit of its own',
+  detailed_metric: 'metrics are counted by rule',
+  value_to_metric: 'metrics are counted by rule',
+  metadata: 'answers carry none',
+};
 
-function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): Warning[] {
-  const { at, key, rate_limit: limit } = descriptor;
-  const problems = WITHOUT_COUNTERPART.filter(([, isSet]) => isSet(descriptor)).map(
-    ([name, , instead]) => `${name} has no counterpart: ${instead}`,
-  );
+function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern): string[] {
+  const { path, yaml, key, rate_limit: limit } = descriptor;
+  const fields = { ...descriptor, replaces: (limit?.replaces ?? []).length > 0 };
+  const problems = Object.entries(WITHOUT_COUNTERPART)
+    .filter(([name]) => Boolean(fields[name as keyof typeof WITHOUT_COUNTERPART]))
+    .map(([name, instead]) => `${name} has no counterpart: ${instead}`);
   if (key.includes('*')) {
     problems.push(
       'a wildcard in a key has no counterpart: the rule is for the key with that character',
@@ -169,5 +158,5 @@ function warningsAbout(descriptor: LocatedDescriptor, pattern: DescriptorPattern
       'long values may pass without this limit: its own texts are so long that a key, of 512 bytes, has too little of them',
     );
   }
-  return problems.map((problem) => ({ file: at.file, line: at.line, problem }));
+  return problems.map((problem) => yaml.warningAt(path, problem));
 }

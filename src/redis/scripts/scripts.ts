@@ -63,7 +63,7 @@ interface RunOptions {
 }
 
 /** The flags of each script as a function. */
-const SCRIPTS = {
+export const SCRIPTS = {
   check: ['allow-cross-slot-keys'],
   ...{ settle: [], renew: [], release: [], amend: [], pause: [], remaining: [], refund: [] },
   ...{ withdraw: [], confirm: [], report: [] },

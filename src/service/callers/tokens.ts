@@ -79,7 +79,7 @@ export class KeyRights {
   /** @param patternsOf the expressions of each caller, by its name, without problems */
   constructor(patternsOf: ReadonlyMap<string, readonly string[]>) {
     const all = [...patternsOf].flatMap(([name, patterns]) =>
-      patterns.map((pattern) => ({ name, pattern, isRegex: true })),
+      patterns.map((pattern) => ({ name, key_pattern: pattern, key_pattern_is_regex: true })),
     );
     this.#owners = all.map(({ name }) => name);
     this.#patterns = new KeyPatterns(all);
@@ -111,7 +111,7 @@ const tokenText = z
   .regex(/^[!-~]*$/, 'must consist of visible ASCII characters, without blanks');
 
 const pattern = z.string('must be a string').superRefine((text, context) => {
-  const problem = problemOfPattern({ pattern: text, isRegex: true });
+  const problem = problemOfPattern({ key_pattern: text, key_pattern_is_regex: true });
   // The rest of the message quotes the text.
   if (problem !== undefined) context.addIssue(problem.replace(/: `[\s\S]*$/, ''));
 });

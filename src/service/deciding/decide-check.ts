@@ -13,7 +13,8 @@ import {
 } from '../../limiter/limiter.js';
 import { countsList, type LimitQuota } from '../../limiter/limits.js';
 import type { QueueList } from '../../limiter/queue-order.js';
-import type { FailureReason, Metrics } from '../../metrics/metrics.js';
+import type { FailureReason } from '../../metrics/check-metrics.js';
+import type { Metrics } from '../../metrics/prometheus-metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';

@@ -1,5 +1,11 @@
 import type { RequestTrace } from '../../limiter/limiter.js';
-import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
+import type {
+  CallSpan,
+  ChangeName,
+  RequestSpan,
+  SpanParent,
+  Tracer,
+} from '../../tracing/sdk/otel-tracer.js';
 import { errorKindOf } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
@@ -51,7 +57,7 @@ export function inSpan<Result>(
 /** Tells the span how the change ends. */
 async function recorded<Result>(
   name: ChangeName,
-  span: ChangeSpan,
+  span: RequestSpan,
   change: (trace: RequestTrace) => Promise<Result>,
 ): Promise<Result> {
   try {

@@ -8,33 +8,28 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
-  TraceFlags,
   type Tracer as OtelSpans,
 } from '@opentelemetry/api';
 
-import { type Decision, isVerdict } from '../../limiter/limiter.js';
+import { type Decision, isVerdict, type RequestTrace } from '../../limiter/limiter.js';
 import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { parseTraceparent, type TraceIds, traceIds } from '../trace-context.js';
-import type {
-  CallSpan,
-  ChangeName,
-  ChangeOutcome,
-  ChangeSpan,
-  CheckSpan,
-  SpanParent,
-  TraceHeaders,
-  Tracer,
-} from '../tracer.js';
+import { callersIds, type TraceHeaders, type TraceIds, traceIds } from '../trace-context.js';
 
-/** The span of a request, or of an element of a bulk request. No attribute has a limiter key, which may be personal. */
-class RequestSpan implements CheckSpan, ChangeSpan {
+/** What changes an approval. */
+export type ChangeName = 'release' | 'amend';
+
+/**
+ * The recorded span of a request, or of an element of a bulk request. It ends with the first call of a method that reports
+ * the end of its request. No attribute has a limiter key, which may be personal.
+ */
+export class RequestSpan implements RequestTrace {
   /** For spans below this one. */
   readonly context: Context;
   #queuedAt: number | undefined;
 
   constructor(
-    protected readonly span: Span,
+    private readonly span: Span,
     parent: Context,
   ) {
     this.context = trace.setSpan(parent, span);
@@ -46,7 +41,7 @@ class RequestSpan implements CheckSpan, ChangeSpan {
 
   get ids(): TraceIds {
     const { traceId, spanId, traceFlags } = this.spanContext;
-    return traceIds(traceId, spanId, (traceFlags & TraceFlags.SAMPLED) !== 0);
+    return traceIds(traceId, spanId, traceFlags);
   }
 
   queued(): void {
@@ -64,6 +59,7 @@ class RequestSpan implements CheckSpan, ChangeSpan {
     if (other) this.span.addLink({ context: other });
   }
 
+  /** @param limit the name of the limit that denied, if the key has several */
   decided(
     decision: Decision,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
@@ -72,28 +68,29 @@ class RequestSpan implements CheckSpan, ChangeSpan {
     const attributes = attributesOf(decision, policy.isShadow);
     if (policy.ruleName !== undefined) attributes['sluice.rule'] = policy.ruleName;
     if (limit !== undefined) attributes['sluice.limit'] = limit;
-    this.end(attributes);
+    this.#end(attributes);
   }
 
-  ended(outcome: ChangeOutcome): void {
-    this.end({ 'sluice.outcome': outcome });
+  ended(outcome: 'released' | 'amended' | 'not_found'): void {
+    this.#end({ 'sluice.outcome': outcome });
   }
 
   /** A bulk request has no result of its own, only those of its elements. */
   answered(elements: number): void {
-    this.end({ 'sluice.elements': elements });
+    this.#end({ 'sluice.elements': elements });
   }
 
+  /** @param code of the error table @param isFault whether the status is a 5xx */
   failed(code: string, isFault: boolean): void {
     if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
-    this.end({
+    this.#end({
       'sluice.outcome': isFault ? 'failed' : 'rejected',
       'sluice.reason': code.toLowerCase(),
       ...(isFault ? { 'error.type': code } : {}),
     });
   }
 
-  protected end(attributes: Attributes): void {
+  #end(attributes: Attributes): void {
     if (!this.span.isRecording()) return;
     const now = performance.now();
     if (this.#queuedAt !== undefined) attributes['sluice.waited_millis'] = now - this.#queuedAt;
@@ -120,17 +117,26 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   };
 }
 
-/** A tracer with OpenTelemetry. @param readsTraceparent whether spans are below the spans of callers */
-export function otelTracer(spans: OtelSpans, readsTraceparent: boolean): Tracer {
-  return {
-    callerOf: (headers) => new Caller(spans, readsTraceparent ? contextIn(headers) : ROOT_CONTEXT),
-  };
+/** Creates spans for requests. There is no tracer unless the `OTEL_*` variables ask for one. */
+export class Tracer {
+  /** @param readsTraceparent whether spans are below the spans of callers */
+  constructor(
+    private readonly spans: OtelSpans,
+    private readonly readsTraceparent: boolean,
+  ) {}
+
+  /** The caller's span, as the headers of its request name it. */
+  callerOf(headers: TraceHeaders): SpanParent {
+    const context = this.readsTraceparent ? contextIn(headers) : ROOT_CONTEXT;
+    return new SpanParent(this.spans, context, SpanKind.SERVER);
+  }
 }
 
-class Parent implements SpanParent {
+/** Begins spans below another; none for what is not recorded. Times are those of `performance.now()`. */
+export class SpanParent {
   constructor(
-    protected readonly spans: OtelSpans,
-    protected readonly context: Context,
+    private readonly spans: OtelSpans,
+    private readonly context: Context,
     private readonly kind: SpanKind,
   ) {}
 
@@ -142,6 +148,10 @@ class Parent implements SpanParent {
     return this.#recorded(this.begin(name, startedAt));
   }
 
+  beginCall(name: string, startedAt: number): CallSpan {
+    return new CallSpan(this.spans, this.begin(name, startedAt), this.context);
+  }
+
   protected begin(name: string, startTime: number): Span {
     return this.spans.startSpan(name, { kind: this.kind, startTime }, this.context);
   }
@@ -151,17 +161,8 @@ class Parent implements SpanParent {
   }
 }
 
-class Caller extends Parent {
-  constructor(spans: OtelSpans, context: Context) {
-    super(spans, context, SpanKind.SERVER);
-  }
-
-  beginCall(name: string, startedAt: number): CallSpan {
-    return new Call(this.spans, this.begin(name, startedAt), this.context);
-  }
-}
-
-class Call extends Parent implements CallSpan {
+/** The span of a bulk request, with the spans of its elements below it. */
+export class CallSpan extends SpanParent {
   readonly #span: RequestSpan;
   readonly #isRecorded: boolean;
   #elements = 0;
@@ -173,6 +174,7 @@ class Call extends Parent implements CallSpan {
     this.#isRecorded = span.isRecording();
   }
 
+  /** Undefined if it is not recorded. Then its elements are not recorded either. */
   get ids(): TraceIds | undefined {
     return this.#isRecorded ? this.#span.ids : undefined;
   }
@@ -192,13 +194,12 @@ class Call extends Parent implements CallSpan {
 }
 
 function contextIn({ traceparent, tracestate }: TraceHeaders): Context {
-  const parent = parseTraceparent(traceparent);
-  if (!parent) return ROOT_CONTEXT;
-  const { traceId, spanId, isSampled } = parent;
+  const ids = callersIds(traceparent);
+  if (!ids) return ROOT_CONTEXT;
   return trace.setSpanContext(ROOT_CONTEXT, {
-    traceId,
-    spanId,
-    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    traceId: ids.trace_id,
+    spanId: ids.span_id,
+    traceFlags: Number(ids.trace_flags),
     isRemote: true,
     ...(typeof tracestate === 'string' ? { traceState: createTraceState(tracestate) } : {}),
   });

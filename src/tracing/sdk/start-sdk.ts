@@ -1,14 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { diag, DiagLogLevel } from '@opentelemetry/api';
-import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
+import { ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type ReadableSpan,
   type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
@@ -16,16 +15,25 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 
+import type { Clock } from '../../common/clock.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { packageVersion } from '../../common/texts.js';
+import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
-import type { Tracing, TracingParts } from '../tracer.js';
-import { observeCalls, otelTracer } from './otel-tracer.js';
+import { observeCalls, Tracer } from './otel-tracer.js';
 
 /** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
 
-export async function startSdk(settings: TraceSettings, parts: TracingParts): Promise<Tracing> {
+/** What tracing needs of a replica. */
+export interface TracingParts {
+  readonly replicaId: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Traces this replica, and sends its spans to a collector. */
+export async function startSdk(settings: TraceSettings, parts: TracingParts) {
   const { logger } = parts;
   const notices = logNotices(parts);
   // Its errors are failed exports, which have log lines of their own.
@@ -36,7 +44,7 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
     spanProcessors: [
       // Its queue is bounded: spans that the collector does not accept in time are dropped.
       new BatchSpanProcessor({
-        exporter: new LoggedExporter(await createExporter(settings), logger),
+        exporter: logged(await createExporter(settings), logger),
         scheduledDelayMillis: settings.OTEL_BSP_SCHEDULE_DELAY,
         exportTimeoutMillis: settings.OTEL_BSP_EXPORT_TIMEOUT,
         maxQueueSize: settings.OTEL_BSP_MAX_QUEUE_SIZE,
@@ -49,9 +57,11 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
   const { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio } = settings;
   logger.info({ sampler, ...(usesRatio(settings) ? { ratio } : {}) }, 'requests are traced');
   return {
-    tracer: otelTracer(spans, readsTraceparent),
-    observerBefore: (observer) => observeCalls(observer, spans),
-    close: async () => {
+    tracer: new Tracer(spans, readsTraceparent),
+    /** @returns an observer that creates spans for calls, and passes them on to `observer` */
+    observerBefore: (observer: StoreObserver) => observeCalls(observer, spans),
+    /** Sends the last spans. Gives up if the collector does not accept them soon. */
+    close: async (): Promise<void> => {
       const areSent = await Promise.race([
         provider.shutdown().then(
           () => true,
@@ -100,49 +110,32 @@ async function createExporter(settings: TraceSettings): Promise<SpanExporter> {
 }
 
 /** Logs when the collector stops accepting spans, and when it accepts them again: one line each. */
-class LoggedExporter implements SpanExporter {
-  #lost = 0;
-
-  constructor(
-    private readonly exporter: SpanExporter,
-    private readonly logger: Logger,
-  ) {}
-
-  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
-    this.exporter.export(spans, (result) => {
-      if (result.code === ExportResultCode.SUCCESS) this.#taken();
-      else this.#notTaken(spans.length, result.error);
-      done(result);
-    });
-  }
-
-  async shutdown(): Promise<void> {
-    await this.exporter.shutdown();
-  }
-
-  #taken(): void {
-    if (this.#lost === 0) return;
-    this.logger.info({ lost: this.#lost }, 'the collector accepts spans again');
-    this.#lost = 0;
-  }
-
-  #notTaken(spans: number, error: Error | undefined): void {
-    if (this.#lost === 0) {
-      // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
-      const { message: reason, code } = (error ?? {}) as { message?: string; code?: unknown };
-      this.logger.warn({ reason, code }, 'the collector does not accept spans; they are lost');
-    }
-    this.#lost += spans;
-  }
+function logged(exporter: SpanExporter, logger: Logger): SpanExporter {
+  let lost = 0;
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        if (result.code !== ExportResultCode.SUCCESS) {
+          // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
+          const { message: reason, code } = (result.error ?? {}) as NodeJS.ErrnoException;
+          const problem = 'the collector does not accept spans; they are lost';
+          if (lost === 0) logger.warn({ reason, code }, problem);
+          lost += spans.length;
+        } else if (lost > 0) {
+          logger.info({ lost }, 'the collector accepts spans again');
+          lost = 0;
+        }
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
 }
 
 /**
  * Logs OpenTelemetry's warnings, one line a second at most: a certificate that can't be read, spans that are
  * dropped from a full queue, spans that the collector has rejected.
  */
-function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
-  close(): void;
-} {
+function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>) {
   const log = new FrequentLog<string>(clock, (notices) =>
     logger.warn({ notices }, 'OpenTelemetry'),
   );

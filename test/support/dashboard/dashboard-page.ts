@@ -3,7 +3,6 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { KeyRow } from '../../../src/http/routes/ui/key-rows.js';
 import type { DescribedReplica, Knowledge } from '../../../src/http/routes/ui/overview.js';
 import type { KeyState, Survey } from '../../../src/http/routes/ui/key-survey.js';
-import type { DecisionTotals } from '../../../src/metrics/metrics.js';
 import type { FleetView } from '../../../src/service/fleet/fleet.js';
 import { send } from '../http-client.js';
 
@@ -38,6 +37,8 @@ export function keyPath(path: string, key: string, more: Record<string, string> 
 }
 
 /** What the replica that answers has decided since its start. */
-export function decisionsOf({ replicas: [own] }: Overview): DecisionTotals {
+export function decisionsOf({
+  replicas: [own],
+}: Overview): Overview['replicas'][number]['decisions'] {
   return own!.decisions;
 }

@@ -143,8 +143,8 @@ test('texts of a limit of which a cut key may have too little are a warning', ()
     }),
   );
 
-  expect(warnings.map(({ line, problem }) => `${line}: ${problem}`)).toEqual([
-    '6: long values may pass without this limit: its own texts are so long that a key, of 512 bytes, has too little of them',
+  expect(warnings).toEqual([
+    '1.yaml:6: warning: long values may pass without this limit: its own texts are so long that a key, of 512 bytes, has too little of them',
   ]);
 });
 
@@ -280,11 +280,7 @@ descriptors:
     })),
   );
   expect(warnings).toEqual([
-    {
-      file: '1.yaml',
-      line: 24,
-      problem: 'Envoy ratelimit reads no more documents of a file than the first',
-    },
+    '1.yaml:24: warning: Envoy ratelimit reads no more documents of a file than the first',
   ]);
 });
 
@@ -323,14 +319,14 @@ descriptors:
       - { key: c, value_to_metric: true, metadata: { a: 1 } }
 `);
 
-  expect(warnings.map(({ file, line, problem }) => `${file}:${line}: ${problem}`)).toEqual([
-    '1.yaml:3: replaces has no counterpart: a request is checked against the limits of all its descriptors',
-    '1.yaml:3: share_threshold has no counterpart: each value that the wildcard matches has a limit of its own',
-    '1.yaml:3: requests_per_unit becomes 1000000000, the most that a rule may have',
-    '1.yaml:8: quota_mode has no counterpart: the limit denies like any other',
-    '1.yaml:8: detailed_metric has no counterpart: metrics are counted by rule',
-    '1.yaml:12: value_to_metric has no counterpart: metrics are counted by rule',
-    '1.yaml:12: metadata has no counterpart: answers carry none',
+  expect(warnings).toEqual([
+    '1.yaml:3: warning: replaces has no counterpart: a request is checked against the limits of all its descriptors',
+    '1.yaml:3: warning: share_threshold has no counterpart: each value that the wildcard matches has a limit of its own',
+    '1.yaml:3: warning: requests_per_unit becomes 1000000000, the most that a rule may have',
+    '1.yaml:8: warning: quota_mode has no counterpart: the limit denies like any other',
+    '1.yaml:8: warning: detailed_metric has no counterpart: metrics are counted by rule',
+    '1.yaml:12: warning: value_to_metric has no counterpart: metrics are counted by rule',
+    '1.yaml:12: warning: metadata has no counterpart: answers carry none',
   ]);
 });
 

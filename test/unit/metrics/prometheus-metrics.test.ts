@@ -7,9 +7,7 @@ import { register as globalRegistry } from 'prom-client';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { withoutRules } from '../../../src/rules/rules.js';
 import { parseSettings } from '../../../src/config/settings.js';
-import type { Metrics } from '../../../src/metrics/metrics.js';
-import { createMetrics } from '../../../src/metrics/prometheus-metrics.js';
-import type { StoreObserver } from '../../../src/redis/shared/store-observer.js';
+import { createMetrics, type Metrics } from '../../../src/metrics/prometheus-metrics.js';
 import { parsePrometheusText, type Scrape } from '../../support/prometheus-text.js';
 import { quotaOf } from '../../support/quota.js';
 
@@ -27,7 +25,7 @@ describe('metrics', () => {
   const NO_POLICY = NO_RULES.current.policyOf('any');
   const WAITING = { outcome: 'waiting', requestId: 'id' } as const;
 
-  let metrics: Metrics & StoreObserver;
+  let metrics: Metrics;
   beforeEach(() => {
     metrics = createMetrics(() => 0, NO_RULES);
   });

@@ -286,8 +286,12 @@ describe('patterns of keys', () => {
     jest.restoreAllMocks();
   });
 
+  const asExpression = (pattern: string) => ({
+    key_pattern: pattern,
+    key_pattern_is_regex: true,
+  });
   const expressions = (...patterns: string[]): KeyPatterns =>
-    new KeyPatterns(patterns.map((pattern) => ({ pattern, isRegex: true })));
+    new KeyPatterns(patterns.map(asExpression));
 
   /** The result of one automaton for all expressions, without shapes. */
   function matchedByOne(patterns: readonly string[], key: string): number[] {
@@ -334,7 +338,7 @@ describe('patterns of keys', () => {
       let matched = 0;
       for (let round = 0; round < ROUNDS; round += 1) {
         const patterns = Array.from({ length: 3 }, () => expressionOf(random)).filter(
-          (pattern) => problemOfPattern({ pattern, isRegex: true }) === undefined,
+          (pattern) => problemOfPattern(asExpression(pattern)) === undefined,
         );
         const matcher = expressions(...patterns);
         for (const key of patterns.flatMap((pattern) => [

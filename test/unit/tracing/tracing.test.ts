@@ -1,5 +1,5 @@
 import { askedTracing, type Environment } from '../../../src/tracing/trace-settings.js';
-import { parseTraceparent } from '../../../src/tracing/trace-context.js';
+import { callersIds } from '../../../src/tracing/trace-context.js';
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' };
 
@@ -109,22 +109,22 @@ test('attributes are percent-decoded', () => {
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
-const parent = { traceId: TRACE, spanId: SPAN };
+const parent = { trace_id: TRACE, span_id: SPAN };
 
 test.each([
-  ['01', true],
-  ['00', false],
-  ['03', true],
-  ['02', false],
-  ['ff', true],
-])('the flags %s: sampled is %s', (flags, isSampled) => {
-  expect(parseTraceparent(`00-${TRACE}-${SPAN}-${flags}`)).toEqual({ ...parent, isSampled });
+  ['01', '01'],
+  ['00', '00'],
+  ['03', '01'],
+  ['02', '00'],
+  ['ff', '01'],
+])('the flags %s become %s', (flags, trace_flags) => {
+  expect(callersIds(`00-${TRACE}-${SPAN}-${flags}`)).toEqual({ ...parent, trace_flags });
 });
 
 test.each([`cc-${TRACE}-${SPAN}-01`, `01-${TRACE}-${SPAN}-01-what-the-future-will-be`])(
   'the known part of a later version is read: %s',
   (header) => {
-    expect(parseTraceparent(header)).toEqual({ ...parent, isSampled: true });
+    expect(callersIds(header)).toEqual({ ...parent, trace_flags: '01' });
   },
 );
 
@@ -145,5 +145,5 @@ test.each([
   ['flags of one digit', `00-${TRACE}-${SPAN}-1`],
   ['an invalid digit', `00-${TRACE}-${SPAN}-0g`],
 ])('is ignored: %s', (_case, header) => {
-  expect(parseTraceparent(header)).toBeUndefined();
+  expect(callersIds(header)).toBeUndefined();
 });

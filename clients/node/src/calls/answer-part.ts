@@ -26,43 +26,40 @@ export class AnswerPart {
   }
 
   field(name: string): AnswerPart {
-    const { value, path } = this;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw this.#mustBe('an object');
-    }
-    const inside = path === '' ? name : `${path}.${name}`;
-    return new AnswerPart((value as Record<string, unknown>)[name], this.status, inside);
+    const fields = this.#as('an object', isObject);
+    const inside = this.path === '' ? name : `${this.path}.${name}`;
+    return new AnswerPart(fields[name], this.status, inside);
   }
 
   get list(): readonly AnswerPart[] {
-    const { value } = this;
-    if (!Array.isArray(value)) throw this.#mustBe('a list');
-    return value.map((one, i) => new AnswerPart(one, this.status, `${this.path}[${i}]`));
+    const values: readonly unknown[] = this.#as('a list', Array.isArray);
+    return values.map((one, i) => new AnswerPart(one, this.status, `${this.path}[${i}]`));
   }
 
   get text(): string {
-    const { value } = this;
-    if (typeof value !== 'string') throw this.#mustBe('a text');
-    return value;
+    return this.#as('a text', (value) => typeof value === 'string');
   }
 
   get number(): number {
-    const { value } = this;
-    if (typeof value !== 'number' || Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-      throw this.#mustBe('a number');
-    }
-    return value;
+    return this.#as('a number', isSafeNumber);
   }
 
   get flag(): boolean {
-    const { value } = this;
-    if (typeof value !== 'boolean') throw this.#mustBe('true or false');
-    return value;
+    return this.#as('true or false', (value) => typeof value === 'boolean');
   }
 
-  #mustBe(kind: string): SluiceUnavailableError {
-    const name = this.path === '' ? 'the body' : this.path;
-    const message = `not an answer from Sluice: ${name} must be ${kind}`;
-    return new SluiceUnavailableError(message, { status: this.status, mayHaveCounted: true });
+  #as<Kind>(kind: string, isRight: (value: unknown) => value is Kind): Kind {
+    const { value, path, status } = this;
+    if (isRight(value)) return value;
+    const message = `not an answer from Sluice: ${path === '' ? 'the body' : path} must be ${kind}`;
+    throw new SluiceUnavailableError(message, { status, mayHaveCounted: true });
   }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isSafeNumber(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }

@@ -1,7 +1,7 @@
 import type { CheckResult, KnownErrorCode, ReleaseResult, UncountedErrorCode } from '../api.js';
 import type { Decision, Peek, RequestStatus, WaitProgress } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
-import { AnswerPart, parsed } from './answer-part.js';
+import { AnswerPart } from './answer-part.js';
 import type { Answer } from './exchange.js';
 import { quotaOf, wholeNumber } from './quota.js';
 
@@ -30,9 +30,7 @@ export function decisionOf(result: CheckResult): Decision {
   if (result.status === 200) {
     const { request_id: requestId, shadow, outagePolicy } = result;
     const isCounted = shadow === undefined && outagePolicy !== 'allow';
-    return isCounted
-      ? { approved: true, requestId }
-      : { approved: true, requestId, uncounted: true };
+    return { approved: true, requestId, ...(isCounted ? {} : { uncounted: true }) };
   }
   if (result.status === 429) {
     const { retryAfter: retryAfterSeconds, limit } = result;
@@ -92,7 +90,7 @@ export function peekIn(answer: Answer): Peek {
   if (answer.status !== 429) demandSuccess(answer);
   const waitMillis = bodyOf(answer).field('waitMillis').number;
   if (answer.status === 200) return { allowed: true, waitMillis, ...more };
-  const limit = limitIn(answer);
+  const limit = textIn(answer.body, 'limit');
   return { allowed: false, waitMillis, ...(limit === undefined ? {} : { limit }), ...more };
 }
 
@@ -100,7 +98,7 @@ export function peekIn(answer: Answer): Peek {
 function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
-    const limit = limitIn(answer);
+    const limit = textIn(answer.body, 'limit');
     return { status: 429, error, code: 'RATE_LIMIT_EXCEEDED', retryAfter, limit };
   }
   demandSuccess(answer);
@@ -112,7 +110,7 @@ function resultOf(answer: Answer): CheckResult {
 /** The results of a bulk request, in the order of its elements. */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
   demandSuccess(answer);
-  const results = parsed(answer.text);
+  const results = answer.body;
   const isResult = (result: { readonly status?: unknown } | null): boolean =>
     typeof result?.status === 'number';
   if (Array.isArray(results) && results.length === count && results.every(isResult)) return results;
@@ -126,24 +124,18 @@ function errorOf({ status, error, code, retryAfter: retryAfterSeconds }: ErrorAn
   return new SluiceUnavailableError(error, { status, code, mayHaveCounted, retryAfterSeconds });
 }
 
-function errorAnswerOf(answer: Answer): ErrorAnswer {
-  const { status, headers, text } = answer;
-  const body = parsed(text) as
-    { readonly error?: unknown; readonly code?: unknown } | null | undefined;
-  const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
-  return {
-    status,
-    error,
-    code: typeof body?.code === 'string' ? body.code : undefined,
-    retryAfter: wholeNumber(headers['retry-after']),
-  };
+function errorAnswerOf({ status, headers, body }: Answer): ErrorAnswer {
+  const error = textIn(body, 'error') ?? `status ${status}`;
+  const retryAfter = wholeNumber(headers['retry-after']);
+  return { status, error, code: textIn(body, 'code'), retryAfter };
 }
 
-function limitIn({ text }: Answer): string | undefined {
-  const body = parsed(text) as { readonly limit?: unknown } | null | undefined;
-  return typeof body?.limit === 'string' ? body.limit : undefined;
+/** A text in a body of any kind. */
+function textIn(body: unknown, name: 'error' | 'code' | 'limit'): string | undefined {
+  const value = (body as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
-function bodyOf({ text, status }: Answer): AnswerPart {
-  return new AnswerPart(parsed(text), status);
+function bodyOf({ body, status }: Answer): AnswerPart {
+  return new AnswerPart(body, status);
 }

@@ -1,18 +1,20 @@
-import { setImmediate } from 'node:timers';
+import { clearTimeout, setImmediate } from 'node:timers';
 
 import { resultsOf } from './answers.js';
 import type { Answer } from './exchange.js';
-import type { PendingRequest } from './pending-request.js';
+import { type PendingRequest, setTimer } from './pending-request.js';
 
 /** Sluice rejects bulk requests with more elements. */
 const MOST_IN_A_CALL = 1000;
 /** Sluice rejects bodies of more than 1 MiB. A character takes up to three bytes. */
 const LONGEST_BODY = (1024 * 1024) / 3;
 
-interface Passenger<Element, Result, Value> {
-  readonly request: PendingRequest<Element, Result, Value>;
+interface Passenger<Result> {
+  readonly request: Pick<PendingRequest<unknown>, 'isOver' | 'isSent' | 'timeoutMillis'>;
   /** Its element as JSON. Each is serialized separately, so that a failure affects no other element. */
   readonly text: string;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
@@ -20,27 +22,24 @@ interface Passenger<Element, Result, Value> {
  * flight, new elements wait for one to end, and are then sent together: the busier Sluice is, the more elements share a
  * request.
  */
-export class Batcher<Element, Result, Value> {
-  #line: Passenger<Element, Result, Value>[] = [];
+export class Batcher<Element, Result> {
+  #line: Passenger<Result>[] = [];
   #underWay = 0;
   #departureIsDue = false;
 
-  /**
-   * @param call sends a body, with a time limit. It throws a SluiceError if there is no answer by then, and passes a late
-   *     one to `onLate`
-   */
+  /** @param call sends a body. Its answer may still come after the time limit, but the next bulk request does not wait for it */
   constructor(
     private readonly maxCalls: number,
-    private readonly call: (
-      body: string,
-      timeoutMillis: number,
-      onLate: (answer: Answer) => void,
-    ) => Promise<Answer>,
+    private readonly call: (body: string, timeoutMillis: number) => Promise<Answer>,
   ) {}
 
-  add(request: PendingRequest<Element, Result, Value>): void {
-    this.#line.push({ request, text: JSON.stringify(request.element) });
-    this.#departSoon();
+  /** @returns the result of the element; never if its request is over before it is sent */
+  add(element: Element, request: Passenger<Result>['request']): Promise<Result> {
+    request.isSent = false;
+    return new Promise((resolve, reject) => {
+      this.#line.push({ request, text: JSON.stringify(element), resolve, reject });
+      this.#departSoon();
+    });
   }
 
   /** After the current tick, in which more may come. */
@@ -64,32 +63,34 @@ export class Batcher<Element, Result, Value> {
     this.#line = waiting;
   }
 
-  async #send(passengers: readonly Passenger<Element, Result, Value>[]): Promise<void> {
+  async #send(passengers: readonly Passenger<Result>[]): Promise<void> {
     this.#underWay += 1;
     let timeoutMillis = 0;
     for (const { request } of passengers) {
       request.isSent = true;
       timeoutMillis = Math.max(timeoutMillis, request.timeoutMillis);
     }
-    const failed = (error: unknown): void => {
-      for (const { request } of passengers) request.failed(error);
-    };
-    const answered = (answer: Answer): void => {
-      try {
-        const results = resultsOf(answer, passengers.length) as readonly Result[];
-        for (const [i, result] of results.entries()) passengers[i]?.request.answered(result);
-      } catch (error) {
-        failed(error);
-      }
-    };
+    let timer: NodeJS.Timeout | undefined;
+    const outOfTime = new Promise<void>((resolve) => {
+      timer = setTimer(resolve, timeoutMillis);
+    });
+    await Promise.race([this.#distribute(passengers, timeoutMillis), outOfTime]);
+    clearTimeout(timer);
+    this.#underWay -= 1;
+    this.#departSoon();
+  }
+
+  async #distribute(
+    passengers: readonly Passenger<Result>[],
+    timeoutMillis: number,
+  ): Promise<void> {
     try {
       const body = `[${passengers.map(({ text }) => text).join()}]`;
-      answered(await this.call(body, timeoutMillis, answered));
+      const answer = await this.call(body, timeoutMillis);
+      const results = resultsOf(answer, passengers.length) as readonly Result[];
+      for (const [i, result] of results.entries()) passengers[i]?.resolve(result);
     } catch (error) {
-      failed(error);
-    } finally {
-      this.#underWay -= 1;
-      this.#departSoon();
+      for (const { reject } of passengers) reject(error);
     }
   }
 }

@@ -4,6 +4,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { urlToHttpOptions } from 'node:url';
 
 import { SluiceUnavailableError } from '../errors.js';
+import { parsed } from './answer-part.js';
 
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -24,7 +25,8 @@ export interface Answer {
   readonly status: number;
   /** By their names in lower case. */
   readonly headers: Readonly<Record<string, unknown>>;
-  readonly text: string;
+  /** What its text has in JSON; undefined for a text that is no JSON. */
+  readonly body: unknown;
 }
 
 /** Sends one request, on a connection that it does not share meanwhile. @throws SluiceUnavailableError if it is lost */
@@ -67,7 +69,7 @@ export function exchangeByHttp(base: URL): Exchange {
         response.on('end', () => {
           const { statusCode = 0, headers } = response;
           isOver = true;
-          resolve({ status: statusCode, headers, text });
+          resolve({ status: statusCode, headers, body: parsed(text) });
         });
       });
       request.on('error', lost);
@@ -99,7 +101,8 @@ export function exchangeByHttp(base: URL): Exchange {
         socket.once('close', () => clearTimeout(timer));
       };
       if (signal.aborted) leave();
-      else signal.addEventListener('abort', leave, { once: true });
+      else signal.addEventListener('abort', leave);
+      request.on('close', () => signal.removeEventListener('abort', leave));
       function lost(cause: unknown): void {
         isOver = true;
         reject(unanswered(cause, isConnected));
@@ -116,7 +119,7 @@ export function exchangeByFetch(base: URL, send: typeof fetch): Exchange {
     try {
       const response = await send(prefix + path, { ...call, redirect: 'manual' });
       const headers = Object.fromEntries(response.headers);
-      return { status: response.status, headers, text: await response.text() };
+      return { status: response.status, headers, body: parsed(await response.text()) };
     } catch (cause) {
       throw unanswered(cause, !isNeverSent(cause));
     }
@@ -128,13 +131,8 @@ function unanswered(cause: unknown, mayHaveCounted: boolean): SluiceUnavailableE
   return new SluiceUnavailableError(message, { cause, mayHaveCounted });
 }
 
-interface Failure {
-  readonly syscall?: unknown;
-  readonly code?: unknown;
-  /** One error for each address of a name. */
-  readonly errors?: readonly unknown[];
-  readonly cause?: unknown;
-}
+/** Of an AggregateError: one error for each address of a name. */
+type Failure = NodeJS.ErrnoException & { readonly errors?: readonly unknown[] };
 
 /** Whether a `fetch` failed since there was no connection to send anything on. */
 export function isNeverSent(error: unknown): boolean {

@@ -11,12 +11,29 @@ import type { RequestOptions } from '../options.js';
 const LONGEST_TIMER_MILLIS: number = 2 ** 31 - 1;
 
 /** A timer for a time that may be infinite. */
-export function setTimer<T>(
-  callback: (argument: T) => void,
+export function setTimer(callback: () => void, millis: number): NodeJS.Timeout | undefined {
+  return millis <= LONGEST_TIMER_MILLIS ? setTimeout(callback, millis) : undefined;
+}
+
+/**
+ * Sends on a connection that is closed after a time.
+ * @param gone also closes it when it is aborted
+ */
+export async function within<T>(
   millis: number,
-  argument: T,
-): NodeJS.Timeout | undefined {
-  return millis <= LONGEST_TIMER_MILLIS ? setTimeout(callback, millis, argument) : undefined;
+  send: (connection: AbortSignal) => Promise<T>,
+  gone?: AbortSignal,
+): Promise<T> {
+  const connection = new AbortController();
+  const close = (): void => connection.abort();
+  const timer = setTimer(close, millis);
+  gone?.addEventListener('abort', close);
+  try {
+    return await send(connection.signal);
+  } finally {
+    clearTimeout(timer);
+    gone?.removeEventListener('abort', close);
+  }
 }
 
 /** The first pause before an unreachable server is tried again. */
@@ -38,53 +55,50 @@ export function pauseMillis(retryAfterSeconds: number | undefined, pauses: numbe
   return millis <= LONGEST_TIMER_MILLIS ? millis : Infinity;
 }
 
-type Listener = () => void;
-
 /** Node warns of a leak from the eleventh listener of a signal on. So each signal has one listener, for all calls. */
-const LISTENERS = new WeakMap<AbortSignal, Set<Listener>>();
+class Listeners extends Set<() => void> {
+  handleEvent(): void {
+    for (const listener of this) listener();
+  }
+}
+
+const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
 /** Calls `listener` when the signal is aborted. Returns a function that removes the listener. */
-export function onAbort(signal: AbortSignal, listener: Listener): () => void {
-  const listeners = LISTENERS.get(signal) ?? listenTo(signal);
-  listeners.add(listener);
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  const listeners = LISTENERS.get(signal) ?? new Listeners();
+  LISTENERS.set(signal, listeners.add(listener));
+  // A signal that has the listener ignores it.
+  signal.addEventListener('abort', listeners, { once: true });
   return () => {
     listeners.delete(listener);
-    if (listeners.size > 0 || LISTENERS.get(signal) !== listeners) return;
-    LISTENERS.delete(signal);
-    signal.removeEventListener('abort', callAll);
+    if (listeners.size === 0) signal.removeEventListener('abort', listeners);
   };
 }
 
-function listenTo(signal: AbortSignal): Set<Listener> {
-  const listeners = new Set<Listener>();
-  LISTENERS.set(signal, listeners);
-  signal.addEventListener('abort', callAll, { once: true });
-  return listeners;
+/** The answer to a request that has to be sent again, after this time in ms. */
+export class Again {
+  constructor(readonly millis: number) {}
 }
 
-function callAll(this: AbortSignal): void {
-  const listeners = LISTENERS.get(this) ?? [];
-  LISTENERS.delete(this);
-  for (const listener of listeners) listener();
+/** How a request is handled. */
+export interface Handling<Value> {
+  /** Whether it may be sent again although the first may have taken effect. */
+  readonly isRepeatable: boolean;
+  /** Sends it once. @throws SluiceError if the answer is an error, or there is none */
+  send(request: PendingRequest<Value>): Promise<Value | Again>;
+  /** Takes a value that arrives after the request is over. */
+  late?(value: Value): void;
+  /** Its caller has left, or it has failed. */
+  left?(request: PendingRequest<Value>): void;
+  /** How long to wait in ms before it is sent again; Infinity if it must not be; undefined for what other requests do. */
+  pauseAfter?(error: unknown, request: PendingRequest<Value>): number | undefined;
 }
 
-/** How all requests of one kind are handled. */
-export interface Handling<Element, Result, Value> {
-  /** Leads to a call of `answered` or `failed`, unless the request is over before. */
-  readonly send: (request: PendingRequest<Element, Result, Value>) => void;
-  /** @throws SluiceError if the result is an error */
-  readonly read: (result: Result) => Value;
-  /** Takes a value that arrives after its request is over. */
-  readonly late: (element: Element, value: Value) => void;
-  /** The default time limit of a request; `Infinity` for none. */
+/** What all requests of a client have in common. */
+export interface Common {
+  /** The default time limit. */
   readonly timeoutMillis: number;
-  /** Whether a request may be sent again although the first may have taken effect. */
-  readonly isRepeatable: (element: Element) => boolean;
-  readonly retrying: Retrying;
-}
-
-/** What the retries of all requests of a client have in common. */
-export interface Retrying {
   /** How often a request is sent again after a pause. */
   readonly retries: number;
   /** Each of these is tried before a pause. */
@@ -98,29 +112,29 @@ export const STOPPING: UncountedErrorCode = 'SHUTTING_DOWN';
  * A request of one caller until it is answered, out of time, or aborted. It is sent again a few times if that can't take
  * two approvals: at once if another address may answer, else after a pause.
  */
-export class PendingRequest<Element, Result, Value> {
+export class PendingRequest<Value> {
   readonly value: Promise<Value>;
   readonly timeoutMillis: number;
   /** Whether it is sent. Before that, nothing was counted. */
   isSent = false;
-  onGone: (() => void) | undefined;
   readonly #startedAt = performance.now();
   #resolve!: (value: Value) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
-  /** Whether an answer was lost before it was sent again. */
-  #wasLost = false;
+  /** Whether it was sent before and may have taken effect. */
+  mayHaveCountedBefore = false;
   /** How many addresses have failed it since the last pause. */
   #failures = 0;
   #pauses = 0;
+  #gone: AbortController | undefined;
   #endListening: (() => void) | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
 
   constructor(
-    readonly element: Element,
-    private readonly handling: Handling<Element, Result, Value>,
-    { signal, timeoutMillis = handling.timeoutMillis }: RequestOptions,
+    private readonly handling: Handling<Value>,
+    private readonly common: Common,
+    { signal, timeoutMillis = common.timeoutMillis }: RequestOptions,
   ) {
     this.timeoutMillis = timeoutMillis;
     this.value = new Promise<Value>((resolve, reject) => {
@@ -128,17 +142,17 @@ export class PendingRequest<Element, Result, Value> {
       this.#reject = reject;
     });
     if (signal?.aborted) {
-      this.leave(signal.reason);
+      this.#leave(signal.reason);
       return;
     }
-    if (signal) this.#endListening = onAbort(signal, () => this.leave(signal.reason));
-    this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
-    this.#send();
+    if (signal) this.#endListening = onAbort(signal, () => this.#leave(signal.reason));
+    this.#deadline = setTimer(() => this.#outOfTime(), timeoutMillis);
+    void this.#send();
   }
 
   /** Whether it is sent, or was sent before and may have taken effect. */
   get mayHaveCounted(): boolean {
-    return this.isSent || this.#wasLost;
+    return this.isSent || this.mayHaveCountedBefore;
   }
 
   /** Whether its caller has an answer, or waits no longer. */
@@ -146,64 +160,70 @@ export class PendingRequest<Element, Result, Value> {
     return this.#isOver;
   }
 
+  /** Aborted once its caller waits no longer. */
+  get gone(): AbortSignal {
+    this.#gone ??= new AbortController();
+    return this.#gone.signal;
+  }
+
   /** How long its caller still waits, in ms; Infinity without a time limit. */
-  get millisLeft(): number {
+  get #millisLeft(): number {
     return this.timeoutMillis - (performance.now() - this.#startedAt);
   }
 
-  answered(result: Result): void {
-    let value: Value;
-    try {
-      value = this.handling.read(result);
-    } catch (error) {
-      this.failed(error);
-      return;
-    }
-    if (this.#isOver) {
-      this.handling.late(this.element, value);
-      return;
-    }
-    this.#end();
-    this.#resolve(value);
-  }
-
-  failed(error: unknown): void {
-    if (this.#isOver) return;
-    const millis = this.#pauseAfter(error);
-    if (millis >= this.millisLeft) {
-      this.#end();
-      this.#reject(this.#wasLost ? counted(error) : error);
-      return;
-    }
-    this.isSent = false;
-    if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
-    this.#pause = setTimeout(() => this.#send(), millis);
-  }
-
-  leave(reason: unknown): void {
+  #leave(reason: unknown): void {
     this.#end();
     this.#reject(reason);
-    this.onGone?.();
+    this.#gone?.abort();
+    this.handling.left?.(this);
   }
 
-  #send(): void {
+  #outOfTime(): void {
+    const { timeoutMillis, mayHaveCounted } = this;
+    const message = `no answer within ${timeoutMillis} ms`;
+    this.#leave(new SluiceTimeoutError(message, { mayHaveCounted }));
+  }
+
+  async #send(): Promise<void> {
+    this.isSent = true;
     try {
-      this.handling.send(this);
+      const value = await this.handling.send(this);
+      if (value instanceof Again) {
+        if (!this.#isOver) this.#sendAfter(value.millis);
+      } else if (this.#isOver) {
+        this.handling.late?.(value);
+      } else {
+        this.#end();
+        this.#resolve(value);
+      }
     } catch (error) {
-      this.failed(error);
+      this.#failed(error);
     }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isOver) return;
+    this.isSent = false;
+    if (error instanceof SluiceUnavailableError) this.mayHaveCountedBefore ||= error.mayHaveCounted;
+    const millis = this.handling.pauseAfter?.(error, this) ?? this.#pauseAfter(error);
+    if (millis < this.#millisLeft) this.#sendAfter(millis);
+    else this.#leave(this.mayHaveCountedBefore ? counted(error) : error);
+  }
+
+  #sendAfter(millis: number): void {
+    this.#pause = setTimeout(() => void this.#send(), millis);
   }
 
   /** How long to wait before it is sent again; for ever if it must not be. */
   #pauseAfter(error: unknown): number {
     if (!(error instanceof SluiceUnavailableError)) return Infinity;
     const isLost = error.status === undefined;
-    const { isRepeatable, retrying } = this.handling;
-    if (error.mayHaveCounted && !(isLost && isRepeatable(this.element))) return Infinity;
+    const { retries, addresses } = this.common;
+    if (error.mayHaveCounted && !(isLost && this.handling.isRepeatable)) return Infinity;
     this.#failures += 1;
     const isOfAddress = isLost || error.code === STOPPING;
-    if (isOfAddress && this.#failures < retrying.addresses) return 0;
-    if (this.#pauses >= retrying.retries) return Infinity;
+    if (isOfAddress && this.#failures < addresses) return 0;
+    if (this.#pauses >= retries) return Infinity;
     const millis = pauseMillis(error.retryAfterSeconds, this.#pauses);
     this.#failures = 0;
     this.#pauses += 1;
@@ -218,16 +238,8 @@ export class PendingRequest<Element, Result, Value> {
   }
 }
 
-type Late = Pick<PendingRequest<never, never, never>, 'timeoutMillis' | 'mayHaveCounted' | 'leave'>;
-
-function outOfTime(request: Late): void {
-  const { timeoutMillis, mayHaveCounted } = request;
-  const message = `no answer within ${timeoutMillis} ms`;
-  request.leave(new SluiceTimeoutError(message, { mayHaveCounted }));
-}
-
 /** The error of a request that was sent before, and may have counted then. */
-export function counted(error: unknown): unknown {
+function counted(error: unknown): unknown {
   if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return error;
   const { message, status, code, retryAfterSeconds } = error;
   const details = { cause: error, status, code, retryAfterSeconds, mayHaveCounted: true };

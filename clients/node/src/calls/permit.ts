@@ -4,71 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import type { Approval, Decision } from '../decision.js';
 import { SluiceDeniedError, SluicePermitLostError } from '../errors.js';
-import type { CheckOptions, PermitOptions, WaitOptions } from '../options.js';
+import type { CheckOptions, ClientOptions, PermitOptions, WaitOptions } from '../options.js';
 import { onAbort } from './pending-request.js';
 import { MOST_BYTES, notShort } from './known-options.js';
-
-/** The permit of work that goes on. */
-export class Permit {
-  readonly #work = new AbortController();
-  readonly #end = new AbortController();
-  #endListening: (() => void) | undefined;
-
-  /**
-   * @param hold undefined if there is nothing to renew
-   * @param callers also aborts the work
-   */
-  constructor(
-    private readonly hold: Hold | undefined,
-    private readonly callers: AbortSignal | undefined,
-  ) {}
-
-  /** Whether the work was told that the permit no longer counts. */
-  get isLost(): boolean {
-    return this.#work.signal.reason instanceof SluicePermitLostError;
-  }
-
-  /**
-   * Holds the permit until `end`.
-   * @param askedAt when the check was made
-   * @returns the signal of the work
-   * @throws SluicePermitLostError if it is lost already; the reason of the caller's signal once that is aborted
-   */
-  async begin(askedAt: number): Promise<AbortSignal> {
-    const { hold, callers } = this;
-    const { signal } = this.#work;
-    if (callers) {
-      callers.throwIfAborted();
-      this.#endListening = onAbort(callers, () => this.#work.abort(callers.reason));
-    }
-    if (hold) void this.#keep(hold, await this.#heldSince(hold, askedAt));
-    signal.throwIfAborted();
-    return signal;
-  }
-
-  /** The signal of the work is not aborted: what the work has returned may still use it. */
-  end(): void {
-    this.#endListening?.();
-    this.#end.abort();
-  }
-
-  /** When the hold began at the earliest. */
-  async #heldSince(hold: Hold, askedAt: number): Promise<number> {
-    const now = performance.now();
-    if (now - askedAt < renewalMillis(hold)) return askedAt;
-    // It has waited, and nothing says how long ago its turn came: the process may have been suspended since.
-    return renewBefore(now + hold.holdMillis, hold, this.#work.signal);
-  }
-
-  async #keep(hold: Hold, heldSince: number): Promise<void> {
-    const { signal } = this.#end;
-    try {
-      await keepRenewed(hold, heldSince, signal);
-    } catch (error) {
-      if (!signal.aborted) this.#work.abort(error);
-    }
-  }
-}
 
 /** A held approval. Its times are those of this process's monotonic clock. */
 export interface Hold {
@@ -76,13 +14,59 @@ export interface Hold {
   readonly requestId: string;
   readonly holdMillis: number;
   /** @returns false if the approval no longer counts */
-  readonly renew: (signal: AbortSignal | undefined, timeoutMillis: number) => Promise<boolean>;
+  readonly renew: (signal: AbortSignal, timeoutMillis: number) => Promise<boolean>;
 }
 
 /** So that a hold outlasts the failure of one renewal. */
 const RENEWALS_PER_HOLD = 3;
 /** After a failure, the next renewal comes sooner, since an outage may end at any time. */
 const RETRIES_PER_HOLD = 15;
+
+/**
+ * Runs `work` while an approval holds, and renews the hold.
+ * @param hold undefined if there is nothing to renew
+ * @param askedAt when the check was made
+ * @param callers also aborts the work
+ * @param work gets a signal that is aborted once the hold is lost. At the end it is not aborted: what `work` returns may
+ *     still use it
+ * @param giveBack is called at the end, unless the work was told that the permit no longer counts
+ * @throws SluicePermitLostError if it is lost already; the reason of the caller's signal if that is aborted by then
+ */
+export async function whileHeld<T>(
+  hold: Hold | undefined,
+  askedAt: number,
+  callers: AbortSignal | undefined,
+  work: (signal: AbortSignal) => T | Promise<T>,
+  giveBack: () => Promise<unknown>,
+): Promise<T> {
+  const working = new AbortController();
+  const { signal } = working;
+  const over = new AbortController();
+  const endListening = callers && onAbort(callers, () => working.abort(callers.reason));
+  try {
+    callers?.throwIfAborted();
+    if (hold) {
+      const since = await heldSince(hold, askedAt, signal);
+      keepRenewed(hold, since, over.signal).catch((error: unknown) => {
+        if (!over.signal.aborted) working.abort(error);
+      });
+    }
+    signal.throwIfAborted();
+    return await work(signal);
+  } finally {
+    endListening?.();
+    over.abort();
+    if (!(signal.reason instanceof SluicePermitLostError)) await giveBack();
+  }
+}
+
+/** When the hold began at the earliest. */
+async function heldSince(hold: Hold, askedAt: number, signal: AbortSignal): Promise<number> {
+  const now = performance.now();
+  if (now - askedAt < renewalMillis(hold)) return askedAt;
+  // It has waited, and nothing says how long ago its turn came: the process may have been suspended since.
+  return renewBefore(now + hold.holdMillis, hold, signal);
+}
 
 /**
  * Renews a hold, one renewal after the other, until the signal is aborted.
@@ -105,33 +89,27 @@ async function keepRenewed(hold: Hold, heldSince: number, signal: AbortSignal): 
  * @returns when the renewal was sent: Sluice counts the hold from a later moment
  * @throws SluicePermitLostError if the hold is lost; the signal's reason once that is aborted
  */
-async function renewBefore(
-  lapsesAt: number,
-  hold: Hold,
-  signal: AbortSignal | undefined,
-): Promise<number> {
+async function renewBefore(lapsesAt: number, hold: Hold, signal: AbortSignal): Promise<number> {
   const { key, requestId, holdMillis } = hold;
   let cause: unknown = new Error('the process was suspended or busy');
   for (;;) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const sentAt = performance.now();
     const millisLeft = lapsesAt - sentAt;
     if (millisLeft <= 0) throw new SluicePermitLostError(key, requestId, cause);
-    try {
-      // A renewal ends before the next one is due, so that no two are under way at a time.
-      const isHeld = await hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
-      if (isHeld) return sentAt;
-    } catch (error) {
+    // A renewal ends before the next one is due, so that no two are under way at a time.
+    const renewal = hold.renew(signal, Math.min(renewalMillis(hold), millisLeft));
+    const isHeld = await renewal.catch((error: unknown) => {
       cause = error;
-      const pauseMillis = Math.min(holdMillis / RETRIES_PER_HOLD, lapsesAt - performance.now());
-      await pause(pauseMillis, undefined, { signal }).catch(() => undefined);
-      continue;
-    }
-    throw new SluicePermitLostError(key, requestId);
+    });
+    if (isHeld) return sentAt;
+    if (isHeld === false) throw new SluicePermitLostError(key, requestId);
+    const pauseMillis = Math.min(holdMillis / RETRIES_PER_HOLD, lapsesAt - performance.now());
+    await pause(pauseMillis, undefined, { signal }).catch(() => undefined);
   }
 }
 
-function renewalMillis({ holdMillis }: Pick<Hold, 'holdMillis'>): number {
+function renewalMillis({ holdMillis }: Hold): number {
   return holdMillis / RENEWALS_PER_HOLD;
 }
 
@@ -161,27 +139,16 @@ export async function approvalOf(
 /** Sluice rejects a part of a character, which a cut might leave. */
 const NOT_PRINTED = /[^\x21-\x7e]/g;
 
-interface Held {
-  readonly holdMillis?: number | undefined;
-  readonly holder?: string | undefined;
-}
-
-/** Names the holder of approvals that are held. */
-export class Holder {
-  /**
-   * @param name by default host and process; `false` for none
-   * @throws RangeError if it is empty or too long
-   */
-  constructor(private readonly name: string | false = hostAndProcess()) {
-    const wrong = name === false ? undefined : notShort('holder', name);
-    if (wrong) throw wrong;
-  }
-
-  /** A check with its holder, if the approval is to be held. */
-  named<Element extends Held>(element: Element): Element {
-    if (this.name === false || element.holdMillis === undefined) return element;
-    return { ...element, holder: this.name };
-  }
+/**
+ * The name that held approvals show.
+ * @param name by default host and process; `false` for nobody
+ * @throws RangeError if it is empty or too long
+ */
+export function holderOf(name: ClientOptions['holder'] = hostAndProcess()): string | undefined {
+  if (name === false) return undefined;
+  const wrong = notShort('holder', name);
+  if (wrong) throw wrong;
+  return name;
 }
 
 function hostAndProcess(): string {

@@ -10,12 +10,6 @@ export interface VendorRemaining {
   readonly resetMillis?: number;
 }
 
-interface Stated {
-  readonly unit: VendorUnit;
-  readonly remaining: string | null | undefined;
-  readonly reset: string | null | undefined;
-}
-
 type Headers = Pick<globalThis.Headers, 'get'>;
 
 /**
@@ -92,10 +86,11 @@ export function remainingIn(headers: Headers, now: number): VendorRemaining[] {
 export function retryMillisIn(status: number, headers: Headers, now: number): number {
   if (status !== 429 && status !== 503) return 0;
   const text = headers.get('retry-after') ?? '';
+  const seconds = numberIn(text);
+  const untilDate = (httpDateIn(text) ?? -Infinity) - (dateOf(headers) ?? now);
   const millis =
     numberIn(headers.get('retry-after-ms') ?? '') ??
-    secondsIn(text) ??
-    (httpDateIn(text) ?? -Infinity) - (dateOf(headers) ?? now);
+    (seconds === undefined ? untilDate : seconds * 1000);
   return Math.max(0, Math.min(Math.ceil(millis), LONGEST_MILLIS));
 }
 
@@ -121,7 +116,7 @@ function remainingOf(
  * What `RateLimit` says: `"name";r=12;t=60` for each limit, as of draft-ietf-httpapi-ratelimit-headers-08 to -11, or
  * `limit=100, remaining=12, reset=60`, as of -07.
  */
-function statedByDraft(headers: Headers): Stated[] {
+function statedByDraft(headers: Headers) {
   const header = headers.get('ratelimit') ?? '';
   const policies = new Map(structuredItems(headers.get('ratelimit-policy') ?? ''));
   const items = structuredItems(header)
@@ -130,7 +125,7 @@ function statedByDraft(headers: Headers): Stated[] {
     .map(([, parameters]) => ({ remaining: parameters.get('r'), reset: parameters.get('t') }));
   const remaining = /(?:^|[ ,])remaining=([\d.]+)/.exec(header)?.[1];
   const reset = /(?:^|[ ,])reset=(\d+)/.exec(header)?.[1];
-  return [...items, { remaining, reset }].map((stated) => ({ unit: 'requests', ...stated }));
+  return [...items, { remaining, reset }].map((one) => ({ unit: 'requests' as const, ...one }));
 }
 
 /**
@@ -159,11 +154,6 @@ function dateOf(headers: Headers): number | undefined {
 function httpDateIn(text: string): number | undefined {
   const date = HTTP_DATE.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(date) ? undefined : date;
-}
-
-function secondsIn(text: string): number | undefined {
-  const seconds = numberIn(text);
-  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 function numberIn(text: string): number | undefined {

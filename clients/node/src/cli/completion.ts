@@ -1,4 +1,4 @@
-import { COMMAND_NAMES, type CommandName, COMMANDS, type Invocation } from './arguments.js';
+import { COMMAND_NAMES, COMMANDS, type Invocation } from './arguments.js';
 import { CommandLineError, EXIT, PROGRAM } from './errors.js';
 import { print } from './messages.js';
 import { OPTIONS, type OptionName, takesValue } from './options.js';
@@ -20,14 +20,11 @@ export async function completion({ operands: [shell = ''] }: Invocation): Promis
   return EXIT.OK;
 }
 
-function optionsOf(command: CommandName): readonly OptionName[] {
-  return COMMANDS[command].options;
-}
-
 function bashScript(): string {
   const withValue = (Object.keys(OPTIONS) as OptionName[]).filter(takesValue);
   const cases = COMMAND_NAMES.map((name) => {
-    const words = name === 'completion' ? SHELLS : optionsOf(name).map((option) => `--${option}`);
+    const words =
+      name === 'completion' ? SHELLS : COMMANDS[name].options.map((option) => `--${option}`);
     return `    ${name}) words='${[...words, '--help'].join(' ')}' ;;`;
   });
   return `# Completion of ${PROGRAM} for bash: source <(${PROGRAM} completion bash)
@@ -74,7 +71,7 @@ function zshScript(): string {
   const cases = COMMAND_NAMES.map((name) => {
     const { operands, optional, runs } = COMMANDS[name];
     const specs = [
-      ...optionsOf(name).map(zshOption),
+      ...COMMANDS[name].options.map(zshOption),
       "'--help[print help]'",
       ...[...operands, ...(optional === undefined ? [] : [optional])].map((operand, i) =>
         operand === 'SHELL' ? `'${i + 1}:SHELL:(${SHELLS.join(' ')})'` : `'${i + 1}:${operand}:'`,
@@ -117,7 +114,7 @@ function fishScript(): string {
     const seen = `-n '__fish_seen_subcommand_from ${name}'`;
     return [
       `-n __fish_use_subcommand -a ${name} -d ${quoted(COMMANDS[name].summary)}`,
-      ...optionsOf(name).map((option) => {
+      ...COMMANDS[name].options.map((option) => {
         const { text } = OPTIONS[option];
         const value = takesValue(option) ? (option === 'token-file' ? ' -r -F' : ' -x') : '';
         return `${seen} -l ${option}${value} -d ${quoted(text)}`;

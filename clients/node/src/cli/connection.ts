@@ -4,7 +4,7 @@ import { type ClientOptions, SluiceClient } from '../index.js';
 import type { Invocation } from './arguments.js';
 import { CommandLineError } from './errors.js';
 import { exitCodeOf } from './failures.js';
-import { jsonMessages, type Messages, textMessages } from './messages.js';
+import { Messages } from './messages.js';
 import { type Values, waitingOf } from './options.js';
 
 const DEFAULT_URL = 'http://localhost:8080';
@@ -82,10 +82,9 @@ export async function withClient(
   { operands: [key = ''], values }: Invocation,
   work: (client: SluiceClient, key: string, messages: Messages) => Promise<number>,
 ): Promise<number> {
-  const { json, quiet = false } = values;
   const connection = connectionOf(values);
   const client = clientOf(connection, waitingOf(values));
-  const messages = json ? jsonMessages(key, quiet) : textMessages(key, connection.urls, quiet);
+  const messages = new Messages(key, connection.urls, values);
   try {
     return await work(client, key, messages);
   } catch (error) {

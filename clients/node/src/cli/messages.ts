@@ -2,20 +2,7 @@ import { SluiceDeniedError, type WaitProgress } from '../index.js';
 import { shownTime } from './durations.js';
 import { InterruptedError, OutputError, PROGRAM } from './errors.js';
 import { eventOf, type MessageEvent, messageOf, textOf } from './failures.js';
-
-/** What a command writes on standard error. */
-export interface Messages {
-  readonly waits: (place: WaitProgress) => void;
-  /** Its wait is over. */
-  readonly approved: (requestId: string) => void;
-  /** The hold is lost, and CMD is ended. */
-  readonly lost: (error: Error) => void;
-  readonly unreleased: (error: unknown) => void;
-  /** CMD can't be sent a signal. */
-  readonly unsignalled: (error: unknown) => void;
-  /** The command has failed, was denied, or was interrupted. */
-  readonly failed: (error: unknown) => void;
-}
+import type { Values } from './options.js';
 
 /** Writes the lines of a result on standard output. @throws OutputError if they can't be written */
 export function print(...lines: readonly string[]): Promise<void> {
@@ -52,75 +39,83 @@ function writeError(text: string): void {
   }
 }
 
-/**
- * Messages that are objects in JSON, each on a line of its own.
- * @param isQuiet whether only errors are written, and so no denial
- */
-export function jsonMessages(key: string, isQuiet: boolean): Messages {
-  const write = ({ event, ...fields }: MessageEvent): void =>
-    writeLine(JSON.stringify({ event, key, ...fields }));
-  return {
-    waits: ({ position, waitMillis }) => {
-      if (!isQuiet) write({ event: 'waiting', position, waitMillis });
-    },
-    approved: (requestId) => {
-      if (!isQuiet) write({ event: 'approved', requestId });
-    },
-    lost: (error) => write(eventOf(error)),
-    unreleased: (error) => write({ event: 'unreleased', error: messageOf(error) }),
-    unsignalled: (error) => write({ event: 'unsignalled', error: messageOf(error) }),
-    failed: (error) => {
-      const isNews = isQuiet && error instanceof SluiceDeniedError;
-      if (!(error instanceof InterruptedError || isNews)) write(eventOf(error));
-    },
-  };
-}
-
 /** Moves the cursor to the start of the line, and clears the line. */
 const CLEAR_LINE = '\r\u001b[K';
 
 /**
- * Lines for a log. On a terminal, the place in the queue is one line, which is kept up to date.
- * @param urls the addresses of Sluice
- * @param isQuiet whether only errors are written, and so no denial
+ * What a command writes on standard error: lines for a log, or with `json` objects. On a terminal, the place in the queue is
+ * one line, which is kept up to date.
  */
-export function textMessages(key: string, urls: readonly string[], isQuiet: boolean): Messages {
-  const { stderr } = process;
-  let hasWaited = false;
-  let isLineOpen = false;
-  const clear = (): void => {
-    if (isLineOpen) writeError(CLEAR_LINE);
-    isLineOpen = false;
+export class Messages {
+  #hasWaited = false;
+  #isLineOpen = false;
+
+  /**
+   * @param urls the addresses of Sluice
+   * @param values `quiet`: only errors are written, and so no denial
+   */
+  constructor(
+    private readonly key: string,
+    private readonly urls: readonly string[],
+    private readonly values: Pick<Values, 'json' | 'quiet'>,
+  ) {}
+
+  readonly waits = ({ position, waitMillis }: WaitProgress): void => {
+    const { key, values } = this;
+    const estimate = waitMillis > 0 ? `, about ${shownTime(waitMillis)}` : '';
+    const place = `position ${position}${estimate}`;
+    const { stderr } = process;
+    if (stderr.isTTY && !values.json && !values.quiet) {
+      // A line that the terminal wraps could not be cleared.
+      writeError(CLEAR_LINE + printable(`${key}: ${place}`).slice(0, sizeOf(stderr).columns - 1));
+      this.#isLineOpen = true;
+    } else {
+      const text = this.#hasWaited ? undefined : `waits, ${place}`;
+      this.#say({ event: 'waiting', position, waitMillis }, text, true);
+    }
+    this.#hasWaited = true;
   };
-  const write = (text: string): void => {
-    clear();
-    writeLine(`${PROGRAM}: ${key}: ${text}`);
+
+  /** Its wait is over. */
+  approved(requestId: string): void {
+    this.#say({ event: 'approved', requestId }, undefined, true);
+  }
+
+  /** The hold is lost, and CMD is ended. */
+  lost(error: Error): void {
+    this.#say(eventOf(error), `the hold is lost, CMD is ended: ${error.message}`);
+  }
+
+  readonly unreleased = (error: unknown): void => {
+    const text = `not released, the approval lapses with its hold: ${textOf(error, this.urls)}`;
+    this.#say({ event: 'unreleased', error: messageOf(error) }, text);
   };
-  return {
-    waits: ({ position, waitMillis }) => {
-      if (isQuiet) return;
-      const estimate = waitMillis > 0 ? `, about ${shownTime(waitMillis)}` : '';
-      const place = `position ${position}${estimate}`;
-      if (stderr.isTTY) {
-        // A line that the terminal wraps could not be cleared.
-        writeError(CLEAR_LINE + printable(`${key}: ${place}`).slice(0, sizeOf(stderr).columns - 1));
-        isLineOpen = true;
-      } else if (!hasWaited) {
-        write(`waits, ${place}`);
-      }
-      hasWaited = true;
-    },
-    approved: clear,
-    lost: ({ message }) => write(`the hold is lost, CMD is ended: ${message}`),
-    unreleased: (error) =>
-      write(`not released, the approval lapses with its hold: ${textOf(error, urls)}`),
-    unsignalled: (error) => write(`CMD can't be signalled: ${messageOf(error)}`),
-    failed: (error) => {
-      const isNews = isQuiet && error instanceof SluiceDeniedError;
-      if (error instanceof InterruptedError || isNews) clear();
-      else write(textOf(error, urls));
-    },
+
+  /** CMD can't be sent a signal. */
+  readonly unsignalled = (error: unknown): void => {
+    const message = messageOf(error);
+    this.#say({ event: 'unsignalled', error: message }, `CMD can't be signalled: ${message}`);
   };
+
+  /** The command has failed, was denied, or was interrupted. */
+  failed(error: unknown): void {
+    if (error instanceof InterruptedError) this.#clear();
+    else this.#say(eventOf(error), textOf(error, this.urls), error instanceof SluiceDeniedError);
+  }
+
+  /** @param text nothing, if only objects say it @param isNews whether it is no error */
+  #say({ event, ...fields }: MessageEvent, text: string | undefined, isNews = false): void {
+    const { key, values } = this;
+    this.#clear();
+    if (values.quiet && isNews) return;
+    if (values.json) writeLine(JSON.stringify({ event, key, ...fields }));
+    else if (text !== undefined) writeLine(`${PROGRAM}: ${key}: ${text}`);
+  }
+
+  #clear(): void {
+    if (this.#isLineOpen) writeError(CLEAR_LINE);
+    this.#isLineOpen = false;
+  }
 }
 
 /** They could break a line, change the terminal, or show the text in another order. No file can have halves of surrogate pairs. */

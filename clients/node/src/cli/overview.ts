@@ -1,6 +1,5 @@
-import { setTimeout, clearTimeout } from 'node:timers';
-
 import { AnswerPart, parsed } from '../calls/answer-part.js';
+import { within } from '../calls/pending-request.js';
 import { SluiceError, SluiceUnavailableError } from '../index.js';
 import type { Connection } from './connection.js';
 import { shownTime } from './durations.js';
@@ -71,20 +70,16 @@ async function read(
   signal: AbortSignal,
 ): Promise<AnswerPart> {
   const headers = token && { Authorization: `Bearer ${token()}` };
-  const connection = new AbortController();
-  const close = (): void => connection.abort();
-  signal.addEventListener('abort', close);
-  const timer = setTimeout(close, TIMEOUT_MILLIS);
-  try {
-    const answer = await fetch(address, { ...(headers && { headers }), signal: connection.signal });
+  const ask = async (connection: AbortSignal): Promise<AnswerPart> => {
+    const answer = await fetch(address, { ...(headers && { headers }), signal: connection });
     if (!answer.ok) throw errorOf(answer.status);
     return new AnswerPart(parsed(await answer.text()), answer.status);
+  };
+  try {
+    return await within(TIMEOUT_MILLIS, ask, signal);
   } catch (cause) {
     if (cause instanceof SluiceError) throw cause;
     throw new SluiceUnavailableError('Sluice is unreachable', { cause, mayHaveCounted: false });
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', close);
   }
 }
 

@@ -33,10 +33,7 @@ export class Signals {
   }
 
   readonly #receive = (name: NodeJS.Signals): void => {
-    if (this.receiver) {
-      this.receiver(name);
-      return;
-    }
-    this.interrupt(name);
+    if (this.receiver) this.receiver(name);
+    else this.interrupt(name);
   };
 }
