@@ -14,8 +14,14 @@ export const MAX_REJECTIONS = 10;
 /** What the event loop reads. A stop takes effect before the next read, and changes no state of the stream. */
 type Handle = Record<'readStart' | 'readStop', () => void> | null;
 
+/** Each request asks for it, and a look-up in a WeakMap takes ten times as long. */
+const JUDGED = Symbol('judged connection');
+
 /** The socket of a connection, with or without TLS. */
-type ConnectionSocket = Duplex & { readonly remoteAddress?: string | undefined };
+type ConnectionSocket = Duplex & {
+  readonly remoteAddress?: string | undefined;
+  [JUDGED]?: JudgedConnection;
+};
 
 /** A connection, and what its client has shown so far. */
 export class JudgedConnection {
@@ -59,7 +65,6 @@ export class JudgedConnection {
  * turns, and so do new connections of an address with its others: a client is not behind all connections of an attacker.
  */
 export class UntrustedConnections {
-  readonly #connections = new WeakMap<ConnectionSocket, JudgedConnection>();
   readonly #read = new Set<JudgedConnection>();
   /** The connections that are not read, in lines. The first line is the next. */
   readonly #lines = new Map<string, Line>();
@@ -75,7 +80,7 @@ export class UntrustedConnections {
 
   begin(socket: ConnectionSocket): JudgedConnection {
     const connection = new JudgedConnection(socket);
-    this.#connections.set(socket, connection);
+    socket[JUDGED] = connection;
     this.#read.add(connection);
     socket.once('close', () => this.#forget(connection));
     // Node has begun to read by then.
@@ -88,7 +93,7 @@ export class UntrustedConnections {
   }
 
   of(socket: ConnectionSocket): JudgedConnection {
-    return this.#connections.get(socket) ?? this.begin(socket);
+    return socket[JUDGED] ?? this.begin(socket);
   }
 
   /** Whether a connection is not read until its turn comes. */
