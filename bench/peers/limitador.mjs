@@ -31,6 +31,9 @@ const WITHOUT_DISK = {
       '$1, default-features = false, features = ["redis_storage"] }',
     ],
   ],
+  // What both the disk storage and Redis need is said to be of the disk storage.
+  'limitador/src/counter.rs': [[/^ {4}#\[cfg\(feature = "disk_storage"\)\]\n/m, '']],
+  'limitador/src/storage/keys.rs': [[/^#\[cfg\(feature = "disk_storage"\)\]\n/m, '']],
   'limitador-server/src/config.rs': [
     [/^ {4}Disk\(.*\n/m, ''],
     [/^#\[derive.*\npub struct DiskStorageConfiguration \{[^}]*\}\n/m, ''],
