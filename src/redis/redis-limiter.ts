@@ -165,7 +165,10 @@ export class RedisLimiter implements StoreLimiter {
   /** Resolves when one primary has answered that it accepts writes. In a cluster other primaries may be down. */
   async ping(): Promise<StoreCondition> {
     const { breakers } = this.#guard;
-    const names = this.#naming.namesOnEachShard(this.options.connections);
+    const { connections } = this.options;
+    const names = this.#naming.namesOnEachShard(connections.primaries().size, (name) =>
+      connections.shardOf(name),
+    );
     try {
       return await Promise.any(
         names.filter((name) => !breakers.of(name).isOpen).map((name) => breakers.probe(name)),

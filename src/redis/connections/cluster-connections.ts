@@ -98,9 +98,6 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     onReady: (callback) => {
       commands.on('ready', callback);
     },
-    get isReady() {
-      return commands.status === 'ready';
-    },
     lastError: lastErrorOf(commands),
     refusedMillis: () => 0,
     close: async () => {
@@ -114,16 +111,6 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
 /** As ioredis names the owner of a slot. */
 function shardAt({ options }: Redis): string {
   return `${options.host}:${options.port}`;
-}
-
-/** A subscriber's view of a cluster. */
-export interface Topology {
-  /** The primary of a name. */
-  shardOf(name: string): string;
-  /** A connection to a node, whose address a new connection can use. */
-  nodeAt(shard: string): Redis | undefined;
-  /** Looks the topology up again. */
-  refresh(): void;
 }
 
 /** The connection to a primary that has at least one channel, or will have one. */
@@ -147,7 +134,7 @@ export class ShardedSubscriber implements Subscriber {
   #isClosed = false;
 
   constructor(
-    private readonly topology: Topology,
+    private readonly topology: Pick<Connections, 'shardOf' | 'nodeAt' | 'refresh'>,
     private readonly options: ClientOptions,
     private readonly timeoutMillis: number,
     private readonly logger: Logger,

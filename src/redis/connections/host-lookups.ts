@@ -6,10 +6,7 @@ import { withinDeadline } from '../../common/deadline.js';
 type Asked = Pick<LookupOptions, 'family' | 'hints'>;
 
 /** Looks up all addresses of a host name. */
-export type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
-
-/** Called for each failed look-up. The error says what happens next. */
-export type OnLookupFailure = (error: LookupError) => void;
+type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
 
 /** A host name for which DNS has no address now. The code is Node's, such as EAI_AGAIN. */
 export class LookupError extends Error {
@@ -41,8 +38,9 @@ export class HostLookups {
   /**
    * The look-up for the connections of one client.
    * @param patienceMillis how long DNS may take
+   * @param onFailure called for each failed look-up. The error says what happens next
    */
-  for(patienceMillis: number, onFailure: OnLookupFailure): LookupFunction {
+  for(patienceMillis: number, onFailure: (error: LookupError) => void): LookupFunction {
     return (name, options, callback) => {
       const { family, hints, all } = options;
       const asked = { family, hints };
@@ -60,14 +58,11 @@ export class HostLookups {
     name: string,
     asked: Asked,
     patienceMillis: number,
-    onFailure: OnLookupFailure,
+    onFailure: (error: LookupError) => void,
   ): Promise<readonly LookupAddress[]> {
     const key = `${name} ${asked.family} ${asked.hints}`;
     try {
-      return await withinDeadline(
-        this.#join(key, () => this.lookUp(name, asked)),
-        patienceMillis,
-      );
+      return await withinDeadline(this.#join(key, name, asked), patienceMillis);
     } catch (error) {
       const last = this.#lastAddresses.get(key) ?? [];
       const failure = new LookupError(name, error as Error, last);
@@ -78,13 +73,10 @@ export class HostLookups {
   }
 
   /** The look-up under way, or a new one. A look-up whose caller gave up goes on for the next caller. */
-  #join(
-    key: string,
-    lookUp: () => Promise<readonly LookupAddress[]>,
-  ): Promise<readonly LookupAddress[]> {
+  #join(key: string, name: string, asked: Asked): Promise<readonly LookupAddress[]> {
     let found = this.#underWay.get(key);
     if (!found) {
-      found = lookUp().then((addresses) => {
+      found = this.lookUp(name, asked).then((addresses) => {
         this.#lastAddresses.set(key, addresses);
         return addresses;
       });

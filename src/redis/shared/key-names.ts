@@ -3,14 +3,6 @@ import type { QueueList } from '../../limiter/queue-order.js';
 import type { StoredName } from '../../limiter/limiter.js';
 import { kindOf } from '../../limiter/kinds/kinds.js';
 
-/** The shards of the store. */
-export interface Topology {
-  /** Something for each shard. */
-  readonly primaries: () => ReadonlyMap<string, unknown>;
-  /** The shard of a name. */
-  readonly shardOf: (name: string) => string;
-}
-
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
@@ -183,11 +175,13 @@ export class KeyNaming {
     return new KeyNames(key, `${this.prefix}{${tag}}`, this.#wakeSuffix);
   }
 
-  /** For each shard, the name that the state of some key would have there. */
-  namesOnEachShard({ primaries, shardOf }: Topology): string[] {
+  /**
+   * For each shard, the name that the state of some key would have there.
+   * @param shardOf the shard of a name
+   */
+  namesOnEachShard(shards: number, shardOf: (name: string) => string): string[] {
     const names = new Map<string, string>();
-    const shards = Math.max(1, primaries().size);
-    for (let i = 0; names.size < shards && i < SHARD_SEARCH_LIMIT; i += 1) {
+    for (let i = 0; names.size < Math.max(1, shards) && i < SHARD_SEARCH_LIMIT; i += 1) {
       const { state } = this.namesOf(String(i));
       const shard = shardOf(state);
       if (!names.has(shard)) names.set(shard, state);
