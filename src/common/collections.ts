@@ -75,8 +75,11 @@ export class RecentAnswers<T extends object> {
 }
 
 /** Groups items by what `of` says of them, in the order of their first items. */
-export function groupBy<Item>(items: readonly Item[], of: (item: Item) => unknown): Item[][] {
-  const groups = new Map<unknown, Item[]>();
+export function groupBy<Item>(
+  items: readonly Item[],
+  of: (item: Item) => unknown,
+): [Item, ...Item[]][] {
+  const groups = new Map<unknown, [Item, ...Item[]]>();
   for (const item of items) {
     const group = of(item);
     const others = groups.get(group);
