@@ -1,6 +1,6 @@
 import { StoreFullError } from '../../limiter/errors.js';
 import type { RequestTrace } from '../../limiter/limiter.js';
-import type { Call, CallGuard } from '../availability/call-guard.js';
+import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure } from '../availability/store-errors.js';
 import { groupBy } from '../../common/collections.js';
 import {
@@ -27,17 +27,6 @@ const MOVED = Symbol('moved');
 type BatchReply = CheckBatchReply | Error;
 type Reply = BatchReply | typeof MOVED;
 
-export interface CheckCallsParts {
-  readonly script: Script;
-  readonly client: ScriptClient;
-  readonly connections: ScriptClientParts['connections'];
-  readonly clock: ScriptClientParts['clock'];
-  readonly settings: CallerSettings;
-  /** The command that runs scripts. */
-  readonly operation: Call<unknown>['operation'];
-  readonly run: CallGuard['run'];
-}
-
 interface CallOptions {
   /** The checks may have run before. */
   readonly wasSent: boolean;
@@ -56,11 +45,18 @@ export class CheckCalls {
   /** Until when calls to a shard have one slot each. */
   readonly #bySlotUntil = new Map<string, number>();
 
+  readonly #operation = () => this.client.operation;
   readonly #onUnclaimed = (count: number): void => {
-    this.parts.settings.observer.unclaimed(count);
+    this.settings.observer.unclaimed(count);
   };
 
-  constructor(private readonly parts: CheckCallsParts) {}
+  constructor(
+    private readonly script: Script,
+    private readonly client: ScriptClient,
+    private readonly parts: Pick<ScriptClientParts, 'connections' | 'clock'>,
+    private readonly settings: CallerSettings,
+    private readonly guard: Pick<CallGuard, 'run'>,
+  ) {}
 
   /**
    * @param batches one at least; in a cluster, with names on one shard
@@ -113,9 +109,9 @@ export class CheckCalls {
     onAttempt?: (attempt: number) => void,
   ): Promise<Reply[]> {
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
-    return this.parts.run({
-      script: this.parts.script.name,
-      operation: this.parts.operation,
+    return this.guard.run({
+      script: this.script.name,
+      operation: this.#operation,
       name: batches[0]?.names.state ?? '',
       size,
       traces: tracesOf(batches),
@@ -153,7 +149,7 @@ export class CheckCalls {
     { wasSent, isOfShard }: CallOptions,
     isWanted: () => boolean,
   ): Promise<Reply[]> {
-    const { client, script, settings } = this.parts;
+    const { client, script, settings } = this;
     // A batch that is sent again for all its names is marked so until it has its reply.
     const replies: (Reply | typeof NEEDS_ALL_NAMES)[] = [];
     let sent = batches;
