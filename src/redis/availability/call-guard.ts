@@ -142,7 +142,8 @@ export class CallGuard {
 class Attempts<Reply> {
   /** The error of the last attempt; undefined while one is under way. */
   lastError: unknown;
-  #mayHaveRun = false;
+  /** Whether the reply to an attempt is lost, so that nothing will say whether or when it has run. */
+  hasLostReply = false;
   #isSent = false;
   #isOver = false;
 
@@ -152,12 +153,7 @@ class Attempts<Reply> {
   ) {}
 
   get mayHaveRun(): boolean {
-    return this.#mayHaveRun || this.#isSent;
-  }
-
-  /** Whether the reply to an attempt is lost, so that nothing will say whether or when it has run. */
-  get hasLostReply(): boolean {
-    return this.#mayHaveRun;
+    return this.hasLostReply || this.#isSent;
   }
 
   async run(): Promise<Reply> {
@@ -171,21 +167,17 @@ class Attempts<Reply> {
         this.lastError = error;
         this.#isSent = false;
         const failure = classifyFailure(error);
-        if (failure === 'unknown') this.#mayHaveRun = true;
+        if (failure === 'unknown') this.hasLostReply = true;
         if (!this.#maySendAgain(failure)) throw error;
         this.onFailure(failure, error);
       }
       await delay(backoffMillis(attempt, FIRST_RETRY_MILLIS));
-      this.#throwIfOver();
+      if (!isWanted()) throw this.lastError;
     }
   }
 
   end(): void {
     this.#isOver = true;
-  }
-
-  #throwIfOver(): void {
-    if (this.#isOver) throw this.lastError;
   }
 
   #maySendAgain(failure: Failure): boolean {

@@ -123,10 +123,7 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
     number?: number,
   ): void {
-    this.#add(request, { request, requestId, number, onReply, onFailed });
-  }
-
-  #add(request: CheckRequest, check: PendingCheck): void {
+    const check = { request, requestId, number, onReply, onFailed };
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
     // The flush may send the batch of this key, so the ordered checks are looked up after it.

@@ -9,12 +9,13 @@ import type { Settings } from '../../config/settings.js';
 import { WatchedFiles } from '../../config/watched-files.js';
 import { type ConnectionSettings, liveText, type TlsSettings } from './connection-settings.js';
 
-const CREDENTIALS = [
-  'REDIS_USERNAME',
-  'REDIS_PASSWORD',
-  'REDIS_SENTINEL_USERNAME',
-  'REDIS_SENTINEL_PASSWORD',
-] as const;
+const CREDENTIALS = {
+  username: 'REDIS_USERNAME',
+  password: 'REDIS_PASSWORD',
+  sentinelUsername: 'REDIS_SENTINEL_USERNAME',
+  sentinelPassword: 'REDIS_SENTINEL_PASSWORD',
+} as const;
+type Credentials = Pick<ConnectionSettings, keyof typeof CREDENTIALS>;
 
 /**
  * The connection settings in the settings of the service. Certificates and credentials from files are watched: a new
@@ -34,15 +35,12 @@ export async function connectionSettingsFrom(
   const certificates = firstUrl.startsWith('rediss://')
     ? await watchCertificates(settings, logger)
     : undefined;
-  const { values, stopWatching } = await watchCredentials(settings, logger);
+  const { credentials, stopWatching } = await watchCredentials(settings, logger);
   return {
     mode: settings.REDIS_MODE,
     urls,
     sentinelMaster: settings.REDIS_SENTINEL_MASTER,
-    username: values.REDIS_USERNAME,
-    password: values.REDIS_PASSWORD,
-    sentinelUsername: values.REDIS_SENTINEL_USERNAME,
-    sentinelPassword: values.REDIS_SENTINEL_PASSWORD,
+    ...credentials,
     database: settings.REDIS_DATABASE ?? databaseInUrl,
     tls: certificates?.tls,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
@@ -61,11 +59,13 @@ export async function connectionSettingsFrom(
 async function watchCredentials(
   settings: Settings,
   logger: Logger,
-): Promise<{ values: Pick<Settings, (typeof CREDENTIALS)[number]>; stopWatching: () => void }> {
-  const fromFiles = CREDENTIALS.filter((name) => settings.secretFiles[name] !== undefined);
-  if (fromFiles.length === 0) return { values: settings, stopWatching: () => undefined };
+): Promise<{ credentials: Credentials; stopWatching: () => void }> {
+  const names = Object.entries(CREDENTIALS);
+  const given = Object.fromEntries(names.map(([field, name]) => [field, settings[name]]));
+  const fromFiles = names.filter(([, name]) => settings.secretFiles[name] !== undefined);
+  if (fromFiles.length === 0) return { credentials: given, stopWatching: () => undefined };
 
-  const files = fromFiles.map((name): NamedFile => ({
+  const files = fromFiles.map(([, name]): NamedFile => ({
     variable: `${name}_FILE`,
     path: settings.secretFiles[name] ?? '',
     ...(name.endsWith('PASSWORD') && { isSecret: true }),
@@ -80,12 +80,9 @@ async function watchCredentials(
     logger,
   );
   const live = Object.fromEntries(
-    fromFiles.map((name, i) => [name, liveText(() => watched.current[i] ?? '')]),
+    fromFiles.map(([field], i) => [field, liveText(() => watched.current[i] ?? '')]),
   );
-  return {
-    values: { ...settings, ...live },
-    stopWatching: () => watched.close(),
-  };
+  return { credentials: { ...given, ...live }, stopWatching: () => watched.close() };
 }
 
 const CA = 'REDIS_TLS_CA_FILE';

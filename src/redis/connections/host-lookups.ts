@@ -2,6 +2,7 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 
 import { withinDeadline } from '../../common/deadline.js';
+import { UnderWay } from '../../common/under-way.js';
 
 type Asked = Pick<LookupOptions, 'family' | 'hints'>;
 
@@ -30,8 +31,11 @@ export class LookupError extends Error {
 export class HostLookups {
   /** By name and options. */
   readonly #lastAddresses = new Map<string, readonly LookupAddress[]>();
-  /** A look-up while DNS is down can occupy a thread for a minute, so a name has one at a time. */
-  readonly #underWay = new Map<string, Promise<readonly LookupAddress[]>>();
+  /**
+   * A look-up while DNS is down can occupy a thread for a minute, so a name has one at a time. If its caller gives up, it
+   * goes on for the next caller.
+   */
+  readonly #underWay = new UnderWay<readonly LookupAddress[]>();
 
   constructor(private readonly lookUp: LookUp) {}
 
@@ -61,8 +65,13 @@ export class HostLookups {
     onFailure: (error: LookupError) => void,
   ): Promise<readonly LookupAddress[]> {
     const key = `${name} ${asked.family} ${asked.hints}`;
+    const lookUp = async (): Promise<readonly LookupAddress[]> => {
+      const addresses = await this.lookUp(name, asked);
+      this.#lastAddresses.set(key, addresses);
+      return addresses;
+    };
     try {
-      return await withinDeadline(this.#join(key, name, asked), patienceMillis);
+      return await withinDeadline(this.#underWay.join(key, lookUp), patienceMillis);
     } catch (error) {
       const last = this.#lastAddresses.get(key) ?? [];
       const failure = new LookupError(name, error as Error, last);
@@ -70,20 +79,5 @@ export class HostLookups {
       onFailure(failure);
       return last;
     }
-  }
-
-  /** The look-up under way, or a new one. A look-up whose caller gave up goes on for the next caller. */
-  #join(key: string, name: string, asked: Asked): Promise<readonly LookupAddress[]> {
-    let found = this.#underWay.get(key);
-    if (!found) {
-      found = this.lookUp(name, asked).then((addresses) => {
-        this.#lastAddresses.set(key, addresses);
-        return addresses;
-      });
-      this.#underWay.set(key, found);
-      const end = (): void => void this.#underWay.delete(key);
-      found.then(end, end);
-    }
-    return found;
   }
 }

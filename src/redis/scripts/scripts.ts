@@ -6,10 +6,8 @@ import type { CheckBatch, CheckBatchReply } from './check-codec.js';
 import {
   type Confirmed,
   decodeConfirmed,
-  decodeNotRenewed,
   decodeWithdrawn,
   encodeKeyClaims,
-  encodeRenewal,
   inSeveralCalls,
   type KeyClaims,
   keysToRenew,
@@ -135,14 +133,20 @@ export class Scripts {
   async renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     const [first] = leased;
     if (!first) return [];
+    const known = leased.map(({ places, keepsAny, wakeNumber }) => ({
+      places,
+      keepsAny,
+      wakeNumber,
+    }));
     const callAt = (time: number): KeysAndArgs => ({
       keys: leased.flatMap(keysToRenew),
-      args: [...this.#shared(first.names, time), encodeRenewal(leased)],
+      args: [...this.#shared(first.names, time), JSON.stringify(known)],
     });
     // It may have written nothing.
     const options = { size: leased.length, isWrite: false };
     const reply = await this.#call(this.#scripts.renew, first.names.state, callAt, options);
-    return decodeNotRenewed(leased, reply);
+    const notRenewed = new Set(reply as readonly number[]);
+    return leased.filter((_, i) => notRenewed.has(i + 1));
   }
 
   /** @throws UnavailableError for a peek, if a check could not be decided */

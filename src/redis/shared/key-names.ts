@@ -8,8 +8,6 @@ const SHARD_SEARCH_LIMIT = 1000;
 
 /** The names in Redis of everything that belongs to one limiter key. Most checks need only the first two. */
 export class KeyNames {
-  readonly #wakeSuffix: string;
-
   /**
    * @param key the limiter key itself
    * @param state the name of its state, with which all other names begin
@@ -18,10 +16,8 @@ export class KeyNames {
   constructor(
     readonly key: string,
     readonly state: string,
-    wakeSuffix: string,
-  ) {
-    this.#wakeSuffix = wakeSuffix;
-  }
+    private readonly wakeSuffix: string,
+  ) {}
 
   /** The ids approved in the current window. */
   get requests(): string {
@@ -84,7 +80,7 @@ export class KeyNames {
 
   /** The pub/sub channel of wakes. */
   get wakeChannel(): string {
-    return this.state + this.#wakeSuffix;
+    return this.state + this.wakeSuffix;
   }
 
   /** The mutex of the window leader. redis-semaphore puts `mutex:` before it. */
@@ -104,13 +100,11 @@ export function storedNames(
   return [
     { content: 'state', name: names.state },
     { content: 'approved request ids', name: names.requests },
-    ...limits.flatMap((limit) =>
-      namesOfTaken(names, limit).map((name) => ({
-        content:
-          limit.name === undefined ? 'what approvals take' : `approvals in the limit ${limit.name}`,
-        name,
-      })),
-    ),
+    ...limits.flatMap(({ name, algorithm }) => {
+      const content = name === undefined ? 'what approvals take' : `approvals in the limit ${name}`;
+      const generations = ([0, 1] as const).slice(0, kindOf(algorithm).storedNames);
+      return generations.map((each) => ({ content, name: names.took(each, name) }));
+    }),
     ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
     { content: 'queue', name: names.queue },
     { content: 'lanes with waiters', name: names.headsOf('lane') },
@@ -122,15 +116,6 @@ export function storedNames(
     { content: 'window leader', name: `mutex:${names.leader}` },
     { content: 'channel of wakes', name: names.wakeChannel },
   ];
-}
-
-/** The names of what approvals take of a limit, besides the requests of the key. */
-function namesOfTaken(
-  names: KeyNames,
-  { name, algorithm }: Pick<LimitInForce, 'name' | 'algorithm'>,
-): readonly string[] {
-  const first = names.took(0, name);
-  return kindOf(algorithm).storedNames === 1 ? [first] : [first, names.took(1, name)];
 }
 
 /** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */
