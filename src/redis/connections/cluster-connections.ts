@@ -113,12 +113,6 @@ function shardAt({ options }: Redis): string {
   return `${options.host}:${options.port}`;
 }
 
-/** The connection to a primary that has at least one channel, or will have one. */
-interface Connection {
-  readonly client: Redis;
-  readonly heartbeat: Heartbeat;
-}
-
 /**
  * Sharded subscriptions: a connection to each primary that has a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
@@ -129,7 +123,8 @@ interface Connection {
 export class ShardedSubscriber implements Subscriber {
   /** The shard on which each channel is or will be subscribed; undefined if no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
-  readonly #connections = new Map<string, Connection>();
+  /** The connections to the primaries that have at least one channel, or will have one. */
+  readonly #connections = new Map<string, Heartbeat>();
   readonly #listeners: SubscriberEvents[] = [];
   #isClosed = false;
 
@@ -196,7 +191,7 @@ export class ShardedSubscriber implements Subscriber {
       2 * this.timeoutMillis,
     );
     const heartbeat = new Heartbeat(client, this.timeoutMillis, () => true, this.logger);
-    this.#connections.set(shard, { client, heartbeat });
+    this.#connections.set(shard, heartbeat);
     client.on('smessage', (channel: string, message: string) => {
       for (const listener of this.#listeners) listener.onMessage(channel, message);
     });
@@ -217,10 +212,10 @@ export class ShardedSubscriber implements Subscriber {
     return client;
   }
 
-  #disconnect(shard: string, { client, heartbeat }: Connection): void {
+  #disconnect(shard: string, connection: Heartbeat): void {
     this.#connections.delete(shard);
-    heartbeat.stop();
-    client.disconnect();
+    connection.stop();
+    connection.client.disconnect();
   }
 
   #clientOf(shard: string): Redis | undefined {

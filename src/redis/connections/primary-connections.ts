@@ -25,12 +25,9 @@ const CONNECT_AGAIN_ATTEMPT = 3;
 
 /** Connects to one primary, at a fixed address or at the one that sentinels give. */
 export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
-  const common = clientOptions(settings);
   const options = {
-    ...common,
-    ...(settings.mode === 'sentinel'
-      ? sentinelOptions(settings, common.tls)
-      : standaloneOptions(settings)),
+    ...clientOptions(settings),
+    ...(settings.mode === 'sentinel' ? sentinelOptions(settings) : standaloneOptions(settings)),
     db: settings.database,
   };
   const commands = logConnection(new Redis(options), 'commands', logger);
@@ -94,7 +91,7 @@ function standaloneOptions(settings: ConnectionSettings): ClientOptions {
   return { ...addressIn(url, REDIS_PORT), ...credentials(settings, credentialsIn(url)) };
 }
 
-function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']): ClientOptions {
+function sentinelOptions(settings: ConnectionSettings): ClientOptions {
   const { username, password } = sentinelCredentials(settings);
   return {
     sentinels: sentinelAddresses(settings),
@@ -104,7 +101,7 @@ function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']
     ...(password !== undefined && { sentinelPassword: password }),
     sentinelRetryStrategy: reconnectAfter,
     sentinelCommandTimeout: settings.timeoutMillis,
-    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+    ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: settings.tls }),
   };
 }
 

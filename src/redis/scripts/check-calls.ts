@@ -2,7 +2,7 @@ import { StoreFullError } from '../../limiter/errors.js';
 import type { RequestTrace } from '../../limiter/limiter.js';
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure } from '../availability/store-errors.js';
-import { groupBy } from '../../common/collections.js';
+import { groupBy, KeysForTime } from '../../common/collections.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
@@ -40,10 +40,10 @@ interface CallOptions {
  * has moved, or that moves, concerns its own keys only. These get calls of their own, which follow the slot.
  */
 export class CheckCalls {
-  /** The shards that may have no memory left, until when that is assumed. */
-  readonly #mayBeFullUntil = new Map<string, number>();
-  /** Until when calls to a shard have one slot each. */
-  readonly #bySlotUntil = new Map<string, number>();
+  /** The shards that may have no memory left. */
+  readonly #full: KeysForTime;
+  /** The shards whose calls have one slot each. */
+  readonly #bySlot: KeysForTime;
 
   readonly #operation = () => this.client.operation;
   readonly #onUnclaimed = (count: number): void => {
@@ -56,7 +56,10 @@ export class CheckCalls {
     private readonly parts: Pick<ScriptClientParts, 'connections' | 'clock'>,
     private readonly settings: CallerSettings,
     private readonly guard: Pick<CallGuard, 'run'>,
-  ) {}
+  ) {
+    this.#full = new KeysForTime(FULL_MILLIS, parts.clock);
+    this.#bySlot = new KeysForTime(BY_SLOT_MILLIS, parts.clock);
+  }
 
   /**
    * @param batches one at least; in a cluster, with names on one shard
@@ -76,9 +79,7 @@ export class CheckCalls {
     });
     const moved = batches.filter((_, i) => replies[i] === MOVED);
     if (moved.length === 0) return replies as BatchReply[];
-    if (moved.length === batches.length) {
-      this.#bySlotUntil.set(shard, this.parts.clock.now() + BY_SLOT_MILLIS);
-    }
+    if (moved.length === batches.length) this.#bySlot.add(shard);
     const later = (await this.#checkBySlot(moved, wasSent)).values();
     return replies.map((reply) => (reply === MOVED ? later.next().value : reply)) as BatchReply[];
   }
@@ -88,8 +89,7 @@ export class CheckCalls {
     const { connections } = this.parts;
     if (!connections.isCluster || !first || !second) return undefined;
     const shard = connections.shardOf(first.names.state);
-    const bySlotUntil = this.#bySlotUntil.get(shard);
-    if (bySlotUntil !== undefined && this.parts.clock.now() < bySlotUntil) return undefined;
+    if (!this.#bySlot.isEmpty && this.#bySlot.has(shard)) return undefined;
     return connections.nodeAt(shard) && shard;
   }
 
@@ -128,18 +128,6 @@ export class CheckCalls {
     return this.parts.connections.shardOf(first?.names.state ?? '');
   }
 
-  #noteFull(batches: readonly CheckBatch[]): void {
-    this.#mayBeFullUntil.set(this.#shardOf(batches), this.parts.clock.now() + FULL_MILLIS);
-  }
-
-  #mayBeFull(batches: readonly CheckBatch[]): boolean {
-    if (this.#mayBeFullUntil.size === 0) return false;
-    const shard = this.#shardOf(batches);
-    if (this.parts.clock.now() < (this.#mayBeFullUntil.get(shard) ?? 0)) return true;
-    this.#mayBeFullUntil.delete(shard);
-    return false;
-  }
-
   /**
    * Sends batches until each has its reply. Those go again that need all names, or the windows of their calendars at the time
    * that Redis has said, or that a full Redis has refused, so that it refuses only new keys.
@@ -157,7 +145,7 @@ export class CheckCalls {
     let indexes: readonly number[] = [];
     let time = settings.timeOf(batches[0]?.names.state ?? '');
     for (;;) {
-      const mayBeFull = this.#mayBeFull(batches);
+      const mayBeFull = !this.#full.isEmpty && this.#full.has(this.#shardOf(batches));
       const hasSeveralSlots = isOfShard && sent.length > 1;
       const circumstances = { isSentAgain: wasSent, mayBeFull, hasSeveralSlots, time };
       const call = {
@@ -171,16 +159,20 @@ export class CheckCalls {
         reply = await client.sendAtOnce(call, isWanted);
       } catch (error) {
         if (mayBeFull || classifyFailure(error) !== 'full') throw error;
-        this.#noteFull(batches);
+        this.#full.add(this.#shardOf(batches));
         continue;
       }
       const { limitsOf } = settings;
       const decoded = decodeCheckReplies(sent, reply as CheckReplies, limitsOf, this.#onUnclaimed);
       if (sent === batches && decoded.every(isDecision)) return decoded;
       const round = replyForEach<Exclude<Reply, Error> | typeof NEEDS_ALL_NAMES>(
-        hasSeveralSlots ? decoded.map((each) => (isMoving(each) ? MOVED : each)) : decoded,
+        hasSeveralSlots
+          ? decoded.map((each) => (classifyFailure(each) === 'moving' ? MOVED : each))
+          : decoded,
       );
-      if (round.some((each) => each instanceof StoreFullError)) this.#noteFull(batches);
+      if (round.some((each) => each instanceof StoreFullError)) {
+        this.#full.add(this.#shardOf(batches));
+      }
       time = decoded.map(timeOfStaleCall).find((said) => said !== undefined) ?? time;
       const again: number[] = [];
       for (const [i, each] of round.entries()) {
@@ -189,7 +181,10 @@ export class CheckCalls {
         if (each === NEEDS_ALL_NAMES) {
           replies[index] = each;
           again.push(index);
-        } else if (isStale(each) || (each instanceof StoreFullError && !mayBeFull)) {
+        } else if (
+          timeOfStaleCall(each) !== undefined ||
+          (each instanceof StoreFullError && !mayBeFull)
+        ) {
           again.push(index);
         } else if (isMarked && each !== MOVED && !(each instanceof Error)) {
           replies[index] = { ...each, neededAllNames: true };
@@ -228,15 +223,6 @@ function isDecision(
   reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
 ): reply is CheckBatchReply {
   return reply !== NEEDS_ALL_NAMES && !(reply instanceof Error);
-}
-
-/** Whether Redis's time is in no window that the call has brought of a calendar. */
-function isStale(reply: unknown): boolean {
-  return timeOfStaleCall(reply) !== undefined;
-}
-
-function isMoving(reply: unknown): boolean {
-  return reply instanceof Error && classifyFailure(reply) === 'moving';
 }
 
 /** @returns undefined if no check is traced */

@@ -112,16 +112,14 @@ export function decodeHolders(reply: unknown): PageOfHolds {
   return { next, held };
 }
 
-/** For each request, in their order; undefined if it is unknown, or over. */
-export type Statuses = readonly (RequestStatus | undefined)[];
-
 /** What `lua/status.lua` replies for a request. */
 type StatusSaid =
   | { readonly status?: undefined }
   | { readonly status: 'waiting'; readonly position: number; readonly microsToTurn: number }
   | Extract<RequestStatus, { readonly status: 'approved' }>;
 
-export function decodeStatuses(reply: unknown): Statuses {
+/** @returns for each request, in their order, its status; undefined if it is unknown, or over */
+export function decodeStatuses(reply: unknown): (RequestStatus | undefined)[] {
   return itemsIn(JSON.parse(reply as string) as SaidItems<StatusSaid>).map((said) => {
     if (said.status !== 'waiting') return said.status && said;
     const { status, position, microsToTurn } = said;

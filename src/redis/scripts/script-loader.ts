@@ -78,9 +78,7 @@ function makeScript(
 }
 
 /** Writes the definition of a local variable for the table that a fragment returns. */
-type WriteFragment = (variable: string, text: string) => string;
-
-const writeAtOnce: WriteFragment = (variable, text) => `local ${variable} = (function()
+const writeAtOnce = (variable: string, text: string): string => `local ${variable} = (function()
 ${text}
 end)()`;
 
@@ -88,7 +86,7 @@ end)()`;
  * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those of a fragment
  * that is `require_when_called` are defined when the first of them is called.
  */
-const writeWhenCalled: WriteFragment = (variable, text) => `local ${variable}
+const writeWhenCalled: typeof writeAtOnce = (variable, text) => `local ${variable}
 ${variable} = setmetatable({}, { __index = function(_, name)
 ${variable} = (function()
 ${text}
@@ -100,7 +98,11 @@ end })`;
  * Each fragment becomes a local variable of the script, defined once, before what requires it. Its text is in a function of
  * its own, since Lua allows a function 200 local variables.
  */
-function assemble(script: string, replacements: Replacements, writeLate: WriteFragment): string {
+function assemble(
+  script: string,
+  replacements: Replacements,
+  writeLate: typeof writeAtOnce,
+): string {
   const written = new Set<string>();
   /** @returns the file's own lines. Fragments that it requires go to `before`, unless they are written already. */
   const ownLines = (name: string, requiredBy: readonly string[], before: string[]): string => {

@@ -1,5 +1,5 @@
 import type { CallGuard } from '../availability/call-guard.js';
-import type { Answer, RequestTrace } from '../../limiter/limiter.js';
+import type { Answer, RequestStatus, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
@@ -22,7 +22,6 @@ import {
   keysOfHolders,
   keysToInspect,
   type PageOfHolds,
-  type Statuses,
 } from './looks-codec.js';
 import { type AskedOfKey, type Row, ROWS, type ScriptedOperation } from './operations.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
@@ -163,7 +162,10 @@ export class Scripts {
     return decode(await this.#call(this.#scripts[script], names.state, callAt, options), names);
   }
 
-  async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
+  async statuses(
+    names: KeyNames,
+    requestIds: readonly string[],
+  ): Promise<(RequestStatus | undefined)[]> {
     const callAt = this.#forKey(names, requestIds);
     return decodeStatuses(await this.#call(this.#scripts.status, names.state, callAt));
   }

@@ -86,20 +86,15 @@ export function encodeKeyClaims(
  * @param decode what the script says of a key
  * @throws the error of a key whose calendars do not hold Redis's time. Calling again for the others changes nothing
  */
-function decodeEach<Said, Reply>(reply: unknown, decode: (said: Said) => Reply): (Reply | Error)[] {
+function decodeEach<Reply>(reply: unknown, decode: (text: string) => Reply): (Reply | Error)[] {
   const replies = reply as (string | Error)[];
   const stale = replies.find((each) => timeOfStaleCall(each) !== undefined);
   if (stale instanceof Error) throw stale;
-  return replies.map((each) => (each instanceof Error ? each : decode(JSON.parse(each) as Said)));
-}
-
-/** What `lua/withdraw.lua` replies for a key. */
-interface WithdrawSaid {
-  readonly gone: number;
-  readonly unclaimed: number;
+  return replies.map((each) => (each instanceof Error ? each : decode(each)));
 }
 
 /**
+ * What `lua/withdraw.lua` replies.
  * @param onUnclaimed gets the number of unclaimed approvals that have lapsed
  * @returns for each key, in their order, how many were withdrawn or released, or its error
  */
@@ -107,7 +102,8 @@ export function decodeWithdrawn(
   reply: unknown,
   onUnclaimed: (count: number) => void,
 ): (number | Error)[] {
-  return decodeEach(reply, ({ gone, unclaimed }: WithdrawSaid) => {
+  return decodeEach(reply, (text) => {
+    const { gone, unclaimed } = JSON.parse(text) as Record<'gone' | 'unclaimed', number>;
     if (unclaimed > 0) onUnclaimed(unclaimed);
     return gone;
   });
@@ -131,7 +127,8 @@ export interface Confirmed {
 
 /** @returns for each key, in their order, what has become of its approvals, or its error */
 export function decodeConfirmed(reply: unknown): (Confirmed | Error)[] {
-  return decodeEach(reply, ({ mayBeTold, microsToRoom, limits, used }: ConfirmSaid): Confirmed => {
+  return decodeEach(reply, (text): Confirmed => {
+    const { mayBeTold, microsToRoom, limits, used } = JSON.parse(text) as ConfirmSaid;
     if (microsToRoom === undefined || limits === undefined || used === undefined) {
       return { mayBeTold, quota: undefined };
     }

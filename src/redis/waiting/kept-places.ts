@@ -1,6 +1,5 @@
 import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/request.js';
-import { UnavailableError } from '../../limiter/errors.js';
 import { placeIn, type PlaceInQueue, type Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { Confirmations } from './confirmations.js';
@@ -42,15 +41,6 @@ export class KeptPlaces {
       });
     } else {
       waiter.keepOnDisconnect(caller, () => this.keep(waiter, undefined));
-    }
-  }
-
-  /** Leaves all kept places to other replicas. */
-  handOver(): void {
-    for (const waiter of this.waiters.waiters()) {
-      if (waiter.keepMillis === undefined) continue;
-      this.parts.remove(waiter.claimOrId);
-      waiter.fail(new UnavailableError('handed_over'));
     }
   }
 

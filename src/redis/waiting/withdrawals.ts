@@ -170,10 +170,11 @@ export class Withdrawals {
   }
 
   async #withdraw(keys: readonly Pending[]): Promise<void> {
-    const withdrawals = keys.map((pending): KeyClaims => ({
-      names: pending.names,
-      claims: takeFirst(pending, MAX_IDS_PER_CALL),
-    }));
+    const withdrawals = keys.map((pending): KeyClaims => {
+      const ids = [...pending.ids];
+      pending.ids = new Set(ids.slice(MAX_IDS_PER_CALL));
+      return { names: pending.names, claims: ids.slice(0, MAX_IDS_PER_CALL) };
+    });
     let replies: readonly (number | Error)[];
     try {
       replies = await this.parts.store.withdraw(withdrawals);
@@ -205,11 +206,4 @@ export class Withdrawals {
     this.#count(pending.ids.size - claims.length - added.size);
     this.#calls.addLater([pending], failure);
   }
-}
-
-/** Takes the first ids to withdraw, in their order. */
-function takeFirst(pending: Pending, most: number): string[] {
-  const all = [...pending.ids];
-  pending.ids = new Set(all.slice(most));
-  return all.slice(0, most);
 }
