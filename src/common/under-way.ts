@@ -1,4 +1,4 @@
-/** Work that is under way, by key. What is asked for again meanwhile is the same work. */
+/** Work that is under way, by key. A second request for a key gets the work that is under way. */
 export class UnderWay<T> {
   readonly #works = new Map<string, Promise<T>>();
 

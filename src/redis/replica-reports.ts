@@ -23,6 +23,7 @@ const PAGES_KEPT_MILLIS = 17 * 60_000;
 
 /** The keys are what somebody looks at. */
 const questionSchema = z.object({ report: z.literal(true), keys: z.array(z.string()) });
+type Question = z.infer<typeof questionSchema>;
 
 /** What this replica tells the others. */
 export interface OwnReports {
@@ -85,9 +86,7 @@ export class ReplicaReports {
   async read(keys: readonly string[]): Promise<OtherReport[]> {
     const { clock, messages, naming } = this.parts;
     const names = naming.reports;
-    const question = JSON.stringify({ report: true, keys: [...keys] } satisfies z.infer<
-      typeof questionSchema
-    >);
+    const question = JSON.stringify({ report: true, keys: [...keys] } satisfies Question);
     const listening = Number(await messages.publish(names.channel, question));
     const isFirst = clock.now() - this.#askedAt > STALE_MILLIS;
     this.#askedAt = clock.now();
