@@ -56,7 +56,7 @@ export async function createLimiter(
     clock: systemClock,
     logger,
   });
-  if (connections.isReady) await eviction.look();
+  if (connections.commands.status === 'ready') await eviction.look();
   const policyOf = (key: string): KeyPolicy => rules.current.policyOf(key);
   const limiter = new RedisLimiter({
     connections,

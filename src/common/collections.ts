@@ -1,3 +1,5 @@
+import type { Clock } from './clock.js';
+
 /**
  * Keeps the values of the keys that were asked for recently, in two generations. When the young one is full, it becomes
  * the old one, and the old one is forgotten.
@@ -74,9 +76,37 @@ export class RecentAnswers<T extends object> {
   }
 }
 
+/** Keys that are remembered for a time. */
+export class KeysForTime {
+  readonly #until = new Map<string, number>();
+
+  constructor(
+    private readonly millis: number,
+    private readonly clock: Pick<Clock, 'now'>,
+  ) {}
+
+  /** Whether none is remembered. To know that takes no key. */
+  get isEmpty(): boolean {
+    return this.#until.size === 0;
+  }
+
+  add(key: string): void {
+    this.#until.set(key, this.clock.now() + this.millis);
+  }
+
+  has(key: string): boolean {
+    if (this.clock.now() < (this.#until.get(key) ?? 0)) return true;
+    this.#until.delete(key);
+    return false;
+  }
+}
+
 /** Groups items by what `of` says of them, in the order of their first items. */
-export function groupBy<Item>(items: readonly Item[], of: (item: Item) => unknown): Item[][] {
-  const groups = new Map<unknown, Item[]>();
+export function groupBy<Item>(
+  items: readonly Item[],
+  of: (item: Item) => unknown,
+): [Item, ...Item[]][] {
+  const groups = new Map<unknown, [Item, ...Item[]]>();
   for (const item of items) {
     const group = of(item);
     const others = groups.get(group);

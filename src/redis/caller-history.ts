@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 
 import type { Clock } from '../common/clock.js';
+import { UnderWay } from '../common/under-way.js';
 import type { Connections } from './connections/connections.js';
 import { BEAT, CONTACT_GAP } from './shared/losses.js';
 
@@ -24,6 +25,7 @@ export interface CallerHistoryParts {
  */
 export class CallerHistory {
   readonly #contacts = new Map<string, Contact>();
+  readonly #asking = new UnderWay<void>();
   #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: CallerHistoryParts) {
@@ -58,34 +60,28 @@ export class CallerHistory {
 
   #askAll(): void {
     const servers = this.parts.connections.primaries();
-    for (const [shard, server] of servers) void this.#ask(shard, server);
+    for (const [shard, server] of servers) {
+      void this.#asking.join(shard, () => this.#ask(shard, server));
+    }
     for (const shard of this.#contacts.keys())
       if (!servers.has(shard)) this.#contacts.delete(shard);
   }
 
   async #ask(shard: string, server: Redis): Promise<void> {
     const { clock, leaseMillis, readTime = timeOf } = this.parts;
-    let contact = this.#contacts.get(shard);
-    if (!contact) {
-      contact = new Contact(leaseMillis * CONTACT_GAP);
-      this.#contacts.set(shard, contact);
-    }
-    if (contact.isAsking) return;
-    contact.isAsking = true;
+    const contact = this.#contacts.get(shard) ?? new Contact(leaseMillis * CONTACT_GAP);
+    this.#contacts.set(shard, contact);
     const sentAt = clock.now();
     try {
       contact.heard(await readTime(server), sentAt);
     } catch {
       // The gap in the contact shows the missing answer.
-    } finally {
-      contact.isAsking = false;
     }
   }
 }
 
 /** From when to when a shard has answered, by its own clock. */
 class Contact {
-  isAsking = false;
   #since = 0;
   #until = 0;
   /** By how much the shard's clock is ahead of this replica's. */

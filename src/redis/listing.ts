@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
-import type { Logger } from 'pino';
+import { z } from 'zod';
 
 import { ListingForbiddenError } from '../limiter/errors.js';
 import type { InstanceState } from '../limiter/limiter.js';
 import { withinDeadline } from '../common/deadline.js';
+import type { BreakersParts } from './availability/breakers.js';
 import { toLimiterError } from './availability/store-errors.js';
 import { groupBy } from '../common/collections.js';
 import type { Connections } from './connections/connections.js';
@@ -14,23 +15,18 @@ import type { Scripts } from './scripts/scripts.js';
 const SCAN_COUNT = 100;
 /** How long Redis may take for a whole listing. A million keys take it some seconds. */
 const LONGEST_MILLIS = 10 * 60 * 1000;
-/** An unsigned number of 64 bits. */
-const CURSOR = /^\d{1,20}$/;
-
-type Scanned = readonly [cursor: string, names: readonly string[]];
-
-interface ListingParts {
-  readonly connections: Pick<Connections, 'primaries' | 'slotOf'>;
-  readonly timeoutMillis: number;
-  readonly logger: Logger;
-}
+/** What SCAN replies: a cursor, which is an unsigned number of 64 bits, and names. */
+const scannedSchema = z.tuple([z.string().regex(/^\d{1,20}$/), z.array(z.string())]);
+type Scanned = z.infer<typeof scannedSchema>;
 
 /** Every limiter key in Redis, one primary after the other, in pages. */
 export class Listing {
   constructor(
     private readonly scripts: Pick<Scripts, 'inspect'>,
     private readonly naming: KeyNaming,
-    private readonly parts: ListingParts,
+    private readonly parts: Pick<BreakersParts, 'timeoutMillis' | 'logger'> & {
+      readonly connections: Pick<Connections, 'primaries' | 'slotOf'>;
+    },
     private readonly longestMillis = LONGEST_MILLIS,
   ) {}
 
@@ -86,7 +82,9 @@ export class Listing {
         primary.scan(cursor, 'MATCH', this.naming.statePattern, 'COUNT', SCAN_COUNT),
         this.parts.timeoutMillis,
       );
-      return decodeScan(reply);
+      const { data } = scannedSchema.safeParse(reply);
+      if (!data) throw new Error('invalid reply to SCAN');
+      return data;
     } catch (error) {
       if (isForbidden(error)) throw new ListingForbiddenError({ cause: error });
       throw toLimiterError(error);
@@ -119,18 +117,6 @@ class Cursors {
 
 function endless(after: string): unknown {
   return toLimiterError(new Error(`SCAN has no end after ${after}`));
-}
-
-function decodeScan(reply: unknown): Scanned {
-  const [cursor, names] = Array.isArray(reply) ? (reply as unknown[]) : [];
-  if (typeof cursor === 'string' && CURSOR.test(cursor) && isListOfTexts(names)) {
-    return [cursor, names];
-  }
-  throw new Error('invalid reply to SCAN');
-}
-
-function isListOfTexts(list: unknown): list is string[] {
-  return Array.isArray(list) && list.every((item) => typeof item === 'string');
 }
 
 /** Whether the user's rules lack `+scan`, which shows the names of a whole database. */

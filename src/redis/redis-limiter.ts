@@ -32,7 +32,6 @@ import { type OwnReports, ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { FIRST_PAGE, type PageOfHolds } from './scripts/looks-codec.js';
 import type { ScriptedOperation } from './scripts/operations.js';
-import type { Replacements } from './scripts/script-loader.js';
 import { Scripts, type ScriptSettings } from './scripts/scripts.js';
 import { redisMutexes } from './waiting/window-leader.js';
 import { LocalQueues, type LocalQueuesParts } from './waiting/local-queues.js';
@@ -46,12 +45,10 @@ export interface RedisLimiterOptions
     BreakersParts,
     Pick<CallerHistoryParts, 'rulesLoadedAt' | 'readTime'>,
     Pick<LocalQueuesParts, 'limitsOf' | 'replicaId' | 'leaseMillis' | 'maxWaiters'>,
-    Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey'> {
+    Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey' | 'replacements'> {
   readonly keyPrefix: string;
   /** The number of the Redis database that the connections have selected. */
   readonly database: number;
-  /** Lua fragments instead of files. Tests control Redis's time with them. */
-  readonly luaReplacements?: Replacements;
 }
 
 /** The limiter for any number of replicas. Its whole state is in Redis. */
@@ -75,7 +72,6 @@ export class RedisLimiter implements StoreLimiter {
       historyOf: (name) => this.#history.of(name),
       timeOf: (name) => this.#history.latestTime(name) ?? options.clock.now(),
       wakeArgument: this.#naming.wakeArgument(connections),
-      replacements: options.luaReplacements,
     });
     this.#listing = new Listing(this.#scripts, this.#naming, options);
     this.#checks = new CheckBatcher({
@@ -112,9 +108,18 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   get #messages(): WakeMessages {
+    const { connections } = this.options;
     return {
-      subscriber: this.options.connections.subscriber,
-      publish: (channel, message) => this.#publish(channel, message),
+      subscriber: connections.subscriber,
+      publish: (channel, message) =>
+        this.#guard.run({
+          script: 'publish',
+          name: channel,
+          size: 1,
+          isWrite: false,
+          isRepeatable: true,
+          send: () => connections.publish(channel, message),
+        }),
     };
   }
 
@@ -165,7 +170,10 @@ export class RedisLimiter implements StoreLimiter {
   /** Resolves when one primary has answered that it accepts writes. In a cluster other primaries may be down. */
   async ping(): Promise<StoreCondition> {
     const { breakers } = this.#guard;
-    const names = this.#naming.namesOnEachShard(this.options.connections);
+    const { connections } = this.options;
+    const names = this.#naming.namesOnEachShard(connections.primaries().size, (name) =>
+      connections.shardOf(name),
+    );
     try {
       return await Promise.any(
         names.filter((name) => !breakers.of(name).isOpen).map((name) => breakers.probe(name)),
@@ -263,17 +271,6 @@ export class RedisLimiter implements StoreLimiter {
         reject(error);
       };
       this.#checks.check(request, requestId, onReply, onFailed, number);
-    });
-  }
-
-  #publish(channel: string, message: string): Promise<unknown> {
-    return this.#guard.run({
-      script: 'publish',
-      name: channel,
-      size: 1,
-      isWrite: false,
-      isRepeatable: true,
-      send: () => this.options.connections.publish(channel, message),
     });
   }
 

@@ -56,7 +56,7 @@ async function start(replicaId: string, guard = unguarded): Promise<Replica> {
     logger,
   );
   connected.push(connections);
-  await until(() => connections.isReady);
+  await until(() => connections.commands.status === 'ready');
   let written = 0;
   const watched: string[] = [];
   const reports = new ReplicaReports({

@@ -166,7 +166,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
         ...bounds,
         clock,
         observer: { ...unobserved, unclaimed: (count) => (unclaimed += count) },
-        luaReplacements: redisTime.replacements,
+        replacements: redisTime.replacements,
         // In whole milliseconds, like the scripts' time, even if a timer is due in between.
         readTime: () => Promise.resolve(Math.floor(clock.now())),
       });

@@ -22,7 +22,7 @@ import {
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
-import type { InspectReply, Statuses } from '../../src/redis/scripts/looks-codec.js';
+import type { InspectReply } from '../../src/redis/scripts/looks-codec.js';
 import type { AskedRequest } from '../../src/redis/scripts/requests-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
@@ -683,7 +683,7 @@ export class TestReplica {
     return status;
   }
 
-  statuses(requestIds: readonly string[]): Promise<Statuses> {
+  statuses(requestIds: readonly string[]): ReturnType<Scripts['statuses']> {
     return this.scripts.statuses(this.harness.names, requestIds);
   }
 

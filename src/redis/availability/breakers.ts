@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import { TimeoutError, withinDeadline } from '../../common/deadline.js';
+import { UnderWay } from '../../common/under-way.js';
 import type { StoreCondition } from '../../limiter/limiter.js';
 import type { Connections } from '../connections/connections.js';
 import { backoffMillis, type StoreObserver } from '../shared/store-observer.js';
@@ -115,17 +116,14 @@ export interface BreakersParts {
   readonly observer: StoreObserver;
 }
 
-/** A shard of the store went down, or is up again. */
-export type OnBreakerChange = (isOpen: boolean) => void;
-
 /** A breaker for each shard, so that a shard that is down does not stop calls to the others. */
 export class Breakers {
   readonly #breakers = new Map<string, Breaker>();
-  readonly #listeners: OnBreakerChange[] = [];
-  /** The shards whose connections are being checked. */
-  readonly #suspected = new Set<string>();
-  /** The probes that are not answered yet, by shard. */
-  readonly #probes = new Map<string, Promise<unknown>>();
+  readonly #listeners: ((isOpen: boolean) => void)[] = [];
+  /** The checks of connections, by shard. */
+  readonly #suspected = new UnderWay<void>();
+  /** By shard. One that does not reply gets no second probe, since probes would pile up. */
+  readonly #probes = new UnderWay<unknown>();
   #open = 0;
   #isDisposed = false;
 
@@ -135,7 +133,8 @@ export class Breakers {
     });
   }
 
-  onChange(listener: OnBreakerChange): void {
+  /** @param listener told when a shard goes down, and when it is up again */
+  onChange(listener: (isOpen: boolean) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -160,7 +159,10 @@ export class Breakers {
     const { connections, timeoutMillis } = this.parts;
     const shard = connections.shardOf(name);
     try {
-      await withinDeadline(this.#sentProbe(shard, name), timeoutMillis);
+      const probe = this.#probes.join(shard, () =>
+        connections.commands.setrange(probeName(name), 0, ''),
+      );
+      await withinDeadline(probe, timeoutMillis);
       return 'ok';
     } catch (error) {
       // Existing keys are still decided.
@@ -168,17 +170,6 @@ export class Breakers {
       if (error instanceof TimeoutError) void this.#renewIfDead(shard);
       throw error;
     }
-  }
-
-  /** A shard that does not reply gets no second probe, since probes would pile up. */
-  #sentProbe(shard: string, name: string): Promise<unknown> {
-    const sent = this.#probes.get(shard);
-    if (sent) return sent;
-    const probe = this.parts.connections.commands.setrange(probeName(name), 0, '');
-    this.#probes.set(shard, probe);
-    const hasEnded = (): void => void this.#probes.delete(shard);
-    probe.then(hasEnded, hasEnded);
-    return probe;
   }
 
   dispose(): void {
@@ -205,11 +196,8 @@ export class Breakers {
   }
 
   /** A connection without answers may be dead without TCP noticing it. Or Redis is slow, and works. */
-  async #renewIfDead(shard: string): Promise<void> {
-    if (this.#suspected.has(shard)) return;
-    this.#suspected.add(shard);
-    await this.parts.connections.renewIfDead(shard);
-    this.#suspected.delete(shard);
+  #renewIfDead(shard: string): Promise<void> {
+    return this.#suspected.join(shard, () => this.parts.connections.renewIfDead(shard));
   }
 
   #changed(by: 1 | -1): void {

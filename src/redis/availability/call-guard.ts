@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
+import { KeysForTime } from '../../common/collections.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { backoffMillis, type CallLoad, type CallOutcome } from '../shared/store-observer.js';
 import { type Breaker, Breakers, type BreakersParts } from './breakers.js';
@@ -44,10 +45,12 @@ export class CallGuard {
   /** By script. */
   readonly #failures: FrequentLog<string>;
   #lastReason: unknown;
-  readonly #lastDemotions = new Map<string, number>();
+  /** The shards whose connections were renewed after a demotion. */
+  readonly #renewed: KeysForTime;
 
   constructor(private readonly parts: BreakersParts) {
     this.breakers = new Breakers(parts);
+    this.#renewed = new KeysForTime(DEMOTED_INTERVAL_MILLIS, parts.clock);
     this.#failures = new FrequentLog(parts.clock, (failures) => {
       const reason =
         this.#lastReason instanceof Error ? this.#lastReason.message : this.#lastReason;
@@ -125,12 +128,11 @@ export class CallGuard {
   }
 
   #heal(name: string, failure: Failure, error: unknown): void {
-    const { connections, clock } = this.parts;
+    const { connections } = this.parts;
     if (isDemoted(error)) {
-      const now = clock.now();
       const shard = connections.shardOf(name);
-      if (now - (this.#lastDemotions.get(shard) ?? -Infinity) < DEMOTED_INTERVAL_MILLIS) return;
-      this.#lastDemotions.set(shard, now);
+      if (this.#renewed.has(shard)) return;
+      this.#renewed.add(shard);
       connections.renew(shard);
     } else if (failure !== 'moving') {
       connections.refresh();
@@ -142,7 +144,8 @@ export class CallGuard {
 class Attempts<Reply> {
   /** The error of the last attempt; undefined while one is under way. */
   lastError: unknown;
-  #mayHaveRun = false;
+  /** Whether the reply to an attempt is lost, so that nothing will say whether or when it has run. */
+  hasLostReply = false;
   #isSent = false;
   #isOver = false;
 
@@ -152,12 +155,7 @@ class Attempts<Reply> {
   ) {}
 
   get mayHaveRun(): boolean {
-    return this.#mayHaveRun || this.#isSent;
-  }
-
-  /** Whether the reply to an attempt is lost, so that nothing will say whether or when it has run. */
-  get hasLostReply(): boolean {
-    return this.#mayHaveRun;
+    return this.hasLostReply || this.#isSent;
   }
 
   async run(): Promise<Reply> {
@@ -171,21 +169,17 @@ class Attempts<Reply> {
         this.lastError = error;
         this.#isSent = false;
         const failure = classifyFailure(error);
-        if (failure === 'unknown') this.#mayHaveRun = true;
+        if (failure === 'unknown') this.hasLostReply = true;
         if (!this.#maySendAgain(failure)) throw error;
         this.onFailure(failure, error);
       }
       await delay(backoffMillis(attempt, FIRST_RETRY_MILLIS));
-      this.#throwIfOver();
+      if (!isWanted()) throw this.lastError;
     }
   }
 
   end(): void {
     this.#isOver = true;
-  }
-
-  #throwIfOver(): void {
-    if (this.#isOver) throw this.lastError;
   }
 
   #maySendAgain(failure: Failure): boolean {

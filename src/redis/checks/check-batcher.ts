@@ -123,10 +123,7 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
     number?: number,
   ): void {
-    this.#add(request, { request, requestId, number, onReply, onFailed });
-  }
-
-  #add(request: CheckRequest, check: PendingCheck): void {
+    const check = { request, requestId, number, onReply, onFailed };
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
     // The flush may send the batch of this key, so the ordered checks are looked up after it.
@@ -303,17 +300,14 @@ function mayBeBare({ limits: [own, ...further] }: Quota): boolean {
   return hasSettableWindow(own) && further.length === 0;
 }
 
-/** Sorts them in the order that a call needs. Nothing else depends on the order of the keys of a call. */
+/** In the order that a call needs. */
+const ASSUMPTIONS: readonly KeyAssumption[] = ['inWindow', 'newWindow', 'unknown'];
+
+/** Sorts them by their assumptions. Nothing else depends on the order of the keys of a call. */
 function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   const [first] = batches;
   if (batches.every(({ assumption }) => assumption === first?.assumption)) return batches;
-  const withAssumption = (wanted: KeyAssumption): PendingBatch[] =>
-    batches.filter(({ assumption }) => assumption === wanted);
-  return [
-    ...withAssumption('inWindow'),
-    ...withAssumption('newWindow'),
-    ...withAssumption('unknown'),
-  ];
+  return ASSUMPTIONS.flatMap((wanted) => batches.filter(({ assumption }) => assumption === wanted));
 }
 
 /**

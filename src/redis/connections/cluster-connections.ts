@@ -98,9 +98,6 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     onReady: (callback) => {
       commands.on('ready', callback);
     },
-    get isReady() {
-      return commands.status === 'ready';
-    },
     lastError: lastErrorOf(commands),
     refusedMillis: () => 0,
     close: async () => {
@@ -116,22 +113,6 @@ function shardAt({ options }: Redis): string {
   return `${options.host}:${options.port}`;
 }
 
-/** A subscriber's view of a cluster. */
-export interface Topology {
-  /** The primary of a name. */
-  shardOf(name: string): string;
-  /** A connection to a node, whose address a new connection can use. */
-  nodeAt(shard: string): Redis | undefined;
-  /** Looks the topology up again. */
-  refresh(): void;
-}
-
-/** The connection to a primary that has at least one channel, or will have one. */
-interface Connection {
-  readonly client: Redis;
-  readonly heartbeat: Heartbeat;
-}
-
 /**
  * Sharded subscriptions: a connection to each primary that has a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
@@ -142,12 +123,13 @@ interface Connection {
 export class ShardedSubscriber implements Subscriber {
   /** The shard on which each channel is or will be subscribed; undefined if no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
-  readonly #connections = new Map<string, Connection>();
+  /** The connections to the primaries that have at least one channel, or will have one. */
+  readonly #connections = new Map<string, Heartbeat>();
   readonly #listeners: SubscriberEvents[] = [];
   #isClosed = false;
 
   constructor(
-    private readonly topology: Topology,
+    private readonly topology: Pick<Connections, 'shardOf' | 'nodeAt' | 'refresh'>,
     private readonly options: ClientOptions,
     private readonly timeoutMillis: number,
     private readonly logger: Logger,
@@ -209,7 +191,7 @@ export class ShardedSubscriber implements Subscriber {
       2 * this.timeoutMillis,
     );
     const heartbeat = new Heartbeat(client, this.timeoutMillis, () => true, this.logger);
-    this.#connections.set(shard, { client, heartbeat });
+    this.#connections.set(shard, heartbeat);
     client.on('smessage', (channel: string, message: string) => {
       for (const listener of this.#listeners) listener.onMessage(channel, message);
     });
@@ -230,10 +212,10 @@ export class ShardedSubscriber implements Subscriber {
     return client;
   }
 
-  #disconnect(shard: string, { client, heartbeat }: Connection): void {
+  #disconnect(shard: string, connection: Heartbeat): void {
     this.#connections.delete(shard);
-    heartbeat.stop();
-    client.disconnect();
+    connection.stop();
+    connection.client.disconnect();
   }
 
   #clientOf(shard: string): Redis | undefined {

@@ -15,13 +15,13 @@ export function connect(settings: ConnectionSettings, logger: Logger): Connectio
 
 /** Resolves when Redis is reachable, or after `timeoutMillis`. */
 export async function waitUntilReady(
-  connections: Connections,
+  { commands }: Connections,
   timeoutMillis: number,
 ): Promise<void> {
-  if (connections.isReady) return;
+  if (commands.status === 'ready') return;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, timeoutMillis);
-    connections.onReady(() => {
+    commands.once('ready', () => {
       clearTimeout(timer);
       resolve();
     });

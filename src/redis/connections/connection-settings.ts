@@ -4,15 +4,11 @@ import { LONGEST_BACKOFF_MILLIS } from '../shared/losses.js';
 import { backoffMillis } from '../shared/store-observer.js';
 
 /**
- * A text that may change. ioredis passes the object itself from options to options and from client to client, and
- * converts it to a string whenever it sends it.
+ * A text that may change. ioredis treats it as a string: it passes the object itself from options to options and from
+ * client to client, and converts it whenever it sends it.
  */
-export class LiveText {
-  constructor(private readonly read: () => string) {}
-
-  toString(): string {
-    return this.read();
-  }
+export function liveText(read: () => string): string {
+  return { toString: read } as string;
 }
 
 /** The certificates and names for the handshake of a TLS connection, in PEM. */
@@ -36,11 +32,11 @@ export interface ConnectionSettings {
   /** The name by which sentinels know the primary. */
   readonly sentinelMaster?: string | undefined;
   /** For Redis. Overrides the URLs. */
-  readonly username?: string | LiveText | undefined;
-  readonly password?: string | LiveText | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
   /** For the sentinels. Overrides the URLs. */
-  readonly sentinelUsername?: string | LiveText | undefined;
-  readonly sentinelPassword?: string | LiveText | undefined;
+  readonly sentinelUsername?: string | undefined;
+  readonly sentinelPassword?: string | undefined;
   readonly database: number;
   /**
    * Present if the URLs start with `rediss://`, for sentinels and servers. Its properties may change: ioredis gets this
@@ -119,12 +115,7 @@ export function credentials(
 ): Credentials {
   const { username = ofUrl.username, password = ofUrl.password } = settings;
   return {
-    ...(username !== undefined && { username: asText(username) }),
-    ...(password !== undefined && { password: asText(password) }),
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
   };
-}
-
-/** ioredis treats a live text as a string, and converts it when it sends it. */
-function asText(text: string | LiveText): string {
-  return text as string;
 }

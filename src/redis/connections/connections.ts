@@ -30,8 +30,6 @@ export interface Connections {
   publish(channel: string, message: string): Promise<unknown>;
   /** Calls back whenever Redis becomes reachable. */
   onReady(callback: () => void): void;
-  /** Whether Redis is reachable, as far as is known. */
-  readonly isReady: boolean;
   /** Why Redis, or a part of it, is unreachable, as far as is known. */
   lastError(): Error | undefined;
   /**
@@ -60,13 +58,11 @@ export interface Subscriber {
   unsubscribe(channel: string): void;
 }
 
-interface Client {
-  quit(): Promise<unknown>;
-  disconnect(): void;
-}
-
 /** Closes a connection once all its commands have been answered, or when that takes longer than `timeoutMillis`. */
-export async function quit(client: Client, timeoutMillis: number): Promise<void> {
+export async function quit(
+  client: { quit(): Promise<unknown>; disconnect(): void },
+  timeoutMillis: number,
+): Promise<void> {
   try {
     await withinDeadline(client.quit(), timeoutMillis);
   } catch {

@@ -7,15 +7,15 @@ import { type NamedFile, SettingsError } from '../../config/named-file.js';
 import { secretIn } from '../../config/secret-files.js';
 import type { Settings } from '../../config/settings.js';
 import { WatchedFiles } from '../../config/watched-files.js';
-import { type ConnectionSettings, LiveText, type TlsSettings } from './connection-settings.js';
+import { type ConnectionSettings, liveText, type TlsSettings } from './connection-settings.js';
 
-const CREDENTIALS = [
-  'REDIS_USERNAME',
-  'REDIS_PASSWORD',
-  'REDIS_SENTINEL_USERNAME',
-  'REDIS_SENTINEL_PASSWORD',
-] as const;
-type Credentials = Partial<Record<(typeof CREDENTIALS)[number], string | LiveText | undefined>>;
+const CREDENTIALS = {
+  username: 'REDIS_USERNAME',
+  password: 'REDIS_PASSWORD',
+  sentinelUsername: 'REDIS_SENTINEL_USERNAME',
+  sentinelPassword: 'REDIS_SENTINEL_PASSWORD',
+} as const;
+type Credentials = Pick<ConnectionSettings, keyof typeof CREDENTIALS>;
 
 /**
  * The connection settings in the settings of the service. Certificates and credentials from files are watched: a new
@@ -35,15 +35,12 @@ export async function connectionSettingsFrom(
   const certificates = firstUrl.startsWith('rediss://')
     ? await watchCertificates(settings, logger)
     : undefined;
-  const { values, stopWatching } = await watchCredentials(settings, logger);
+  const { credentials, stopWatching } = await watchCredentials(settings, logger);
   return {
     mode: settings.REDIS_MODE,
     urls,
     sentinelMaster: settings.REDIS_SENTINEL_MASTER,
-    username: values.REDIS_USERNAME,
-    password: values.REDIS_PASSWORD,
-    sentinelUsername: values.REDIS_SENTINEL_USERNAME,
-    sentinelPassword: values.REDIS_SENTINEL_PASSWORD,
+    ...credentials,
     database: settings.REDIS_DATABASE ?? databaseInUrl,
     tls: certificates?.tls,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
@@ -62,11 +59,13 @@ export async function connectionSettingsFrom(
 async function watchCredentials(
   settings: Settings,
   logger: Logger,
-): Promise<{ readonly values: Credentials; readonly stopWatching: () => void }> {
-  const fromFiles = CREDENTIALS.filter((name) => settings.secretFiles[name] !== undefined);
-  if (fromFiles.length === 0) return { values: settings, stopWatching: () => undefined };
+): Promise<{ credentials: Credentials; stopWatching: () => void }> {
+  const names = Object.entries(CREDENTIALS);
+  const given = Object.fromEntries(names.map(([field, name]) => [field, settings[name]]));
+  const fromFiles = names.filter(([, name]) => settings.secretFiles[name] !== undefined);
+  if (fromFiles.length === 0) return { credentials: given, stopWatching: () => undefined };
 
-  const files = fromFiles.map((name): NamedFile => ({
+  const files = fromFiles.map(([, name]): NamedFile => ({
     variable: `${name}_FILE`,
     path: settings.secretFiles[name] ?? '',
     ...(name.endsWith('PASSWORD') && { isSecret: true }),
@@ -80,13 +79,10 @@ async function watchCredentials(
     },
     logger,
   );
-  const live: Credentials = Object.fromEntries(
-    fromFiles.map((name, i) => [name, new LiveText(() => watched.current[i] ?? '')]),
+  const live = Object.fromEntries(
+    fromFiles.map(([field], i) => [field, liveText(() => watched.current[i] ?? '')]),
   );
-  return {
-    values: { ...settings, ...live },
-    stopWatching: () => watched.close(),
-  };
+  return { credentials: { ...given, ...live }, stopWatching: () => watched.close() };
 }
 
 const CA = 'REDIS_TLS_CA_FILE';
@@ -95,31 +91,19 @@ const KEY = 'REDIS_TLS_KEY_FILE';
 
 /** The TLS settings that come from files, as PEM. */
 type Certificates = Pick<TlsSettings, 'ca' | 'cert' | 'key'>;
-type CertificateSettings = Pick<
-  Settings,
-  typeof CA | typeof CERTIFICATE | typeof KEY | 'REDIS_TLS_SERVER_NAME'
->;
-
-/** TLS settings that follow their files. */
-export interface WatchedTls {
-  /** Always the same object. A new connection takes its contents of that moment. */
-  readonly tls: TlsSettings;
-  /** Stops watching the files. */
-  close(): void;
-}
 
 /**
- * The TLS settings for Redis, kept up to date with their files.
+ * The TLS settings for Redis: one object, which is kept up to date with their files.
  * @throws SettingsError for a file that can't be read, or is wrong
  */
 async function watchCertificates(
-  settings: CertificateSettings,
+  settings: Settings,
   logger: Logger,
-): Promise<WatchedTls> {
+): Promise<{ tls: TlsSettings; close: () => void }> {
   const servername = settings.REDIS_TLS_SERVER_NAME;
   const tls: TlsSettings = servername === undefined ? {} : { servername };
-  const files = [CA, CERTIFICATE, KEY].flatMap((variable): NamedFile[] => {
-    const path = settings[variable as keyof CertificateSettings];
+  const files = ([CA, CERTIFICATE, KEY] as const).flatMap((variable): NamedFile[] => {
+    const path = settings[variable];
     return path === undefined ? [] : [{ variable, path }];
   });
   if (files.length === 0) return { tls, close: () => undefined };

@@ -2,14 +2,12 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 
 import { withinDeadline } from '../../common/deadline.js';
+import { UnderWay } from '../../common/under-way.js';
 
 type Asked = Pick<LookupOptions, 'family' | 'hints'>;
 
 /** Looks up all addresses of a host name. */
-export type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
-
-/** Called for each failed look-up. The error says what happens next. */
-export type OnLookupFailure = (error: LookupError) => void;
+type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
 
 /** A host name for which DNS has no address now. The code is Node's, such as EAI_AGAIN. */
 export class LookupError extends Error {
@@ -33,16 +31,20 @@ export class LookupError extends Error {
 export class HostLookups {
   /** By name and options. */
   readonly #lastAddresses = new Map<string, readonly LookupAddress[]>();
-  /** A look-up while DNS is down can occupy a thread for a minute, so a name has one at a time. */
-  readonly #underWay = new Map<string, Promise<readonly LookupAddress[]>>();
+  /**
+   * A look-up while DNS is down can occupy a thread for a minute, so a name has one at a time. If its caller gives up, it
+   * goes on for the next caller.
+   */
+  readonly #underWay = new UnderWay<readonly LookupAddress[]>();
 
   constructor(private readonly lookUp: LookUp) {}
 
   /**
    * The look-up for the connections of one client.
    * @param patienceMillis how long DNS may take
+   * @param onFailure called for each failed look-up. The error says what happens next
    */
-  for(patienceMillis: number, onFailure: OnLookupFailure): LookupFunction {
+  for(patienceMillis: number, onFailure: (error: LookupError) => void): LookupFunction {
     return (name, options, callback) => {
       const { family, hints, all } = options;
       const asked = { family, hints };
@@ -60,14 +62,16 @@ export class HostLookups {
     name: string,
     asked: Asked,
     patienceMillis: number,
-    onFailure: OnLookupFailure,
+    onFailure: (error: LookupError) => void,
   ): Promise<readonly LookupAddress[]> {
     const key = `${name} ${asked.family} ${asked.hints}`;
+    const lookUp = async (): Promise<readonly LookupAddress[]> => {
+      const addresses = await this.lookUp(name, asked);
+      this.#lastAddresses.set(key, addresses);
+      return addresses;
+    };
     try {
-      return await withinDeadline(
-        this.#join(key, () => this.lookUp(name, asked)),
-        patienceMillis,
-      );
+      return await withinDeadline(this.#underWay.join(key, lookUp), patienceMillis);
     } catch (error) {
       const last = this.#lastAddresses.get(key) ?? [];
       const failure = new LookupError(name, error as Error, last);
@@ -75,23 +79,5 @@ export class HostLookups {
       onFailure(failure);
       return last;
     }
-  }
-
-  /** The look-up under way, or a new one. A look-up whose caller gave up goes on for the next caller. */
-  #join(
-    key: string,
-    lookUp: () => Promise<readonly LookupAddress[]>,
-  ): Promise<readonly LookupAddress[]> {
-    let found = this.#underWay.get(key);
-    if (!found) {
-      found = lookUp().then((addresses) => {
-        this.#lastAddresses.set(key, addresses);
-        return addresses;
-      });
-      this.#underWay.set(key, found);
-      const end = (): void => void this.#underWay.delete(key);
-      found.then(end, end);
-    }
-    return found;
   }
 }

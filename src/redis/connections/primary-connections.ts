@@ -25,12 +25,9 @@ const CONNECT_AGAIN_ATTEMPT = 3;
 
 /** Connects to one primary, at a fixed address or at the one that sentinels give. */
 export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
-  const common = clientOptions(settings);
   const options = {
-    ...common,
-    ...(settings.mode === 'sentinel'
-      ? sentinelOptions(settings, common.tls)
-      : standaloneOptions(settings)),
+    ...clientOptions(settings),
+    ...(settings.mode === 'sentinel' ? sentinelOptions(settings) : standaloneOptions(settings)),
     db: settings.database,
   };
   const commands = logConnection(new Redis(options), 'commands', logger);
@@ -46,8 +43,11 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     connectAgainAfterEnd(client, () => isClosing);
     limitHandshake(client, 2 * settings.timeoutMillis);
   }
-  const failovers =
-    settings.mode === 'sentinel' ? watchForFailovers(settings, clients, logger) : undefined;
+  const onFailover = (): void => {
+    for (const client of clients) client.disconnect(true);
+  };
+  const stopWatching =
+    settings.mode === 'sentinel' ? watchForFailovers(settings, onFailover, logger) : undefined;
   const subscriber = new ConnectionSubscriber(subscriptions, settings.timeoutMillis, logger);
   const primaries = new Map([[SHARD, commands]]);
   const renew = (): void => {
@@ -70,9 +70,6 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     onReady: (callback) => {
       commands.on('ready', callback);
     },
-    get isReady() {
-      return commands.status === 'ready';
-    },
     lastError: lastErrorOf(commands),
     refusedMillis: settings.mode === 'sentinel' ? () => 0 : refusedFor(commands),
     close: async () => {
@@ -81,7 +78,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       settings.stopWatching?.();
       await Promise.all([
         ...clients.map((client) => quit(client, 2 * settings.timeoutMillis)),
-        failovers?.close(),
+        stopWatching?.(),
       ]);
       // QUIT alone does not end an attempt of ioredis 6.0 to find the primary.
       for (const client of clients) client.disconnect();
@@ -94,7 +91,7 @@ function standaloneOptions(settings: ConnectionSettings): ClientOptions {
   return { ...addressIn(url, REDIS_PORT), ...credentials(settings, credentialsIn(url)) };
 }
 
-function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']): ClientOptions {
+function sentinelOptions(settings: ConnectionSettings): ClientOptions {
   const { username, password } = sentinelCredentials(settings);
   return {
     sentinels: sentinelAddresses(settings),
@@ -104,30 +101,8 @@ function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']
     ...(password !== undefined && { sentinelPassword: password }),
     sentinelRetryStrategy: reconnectAfter,
     sentinelCommandTimeout: settings.timeoutMillis,
-    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+    ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: settings.tls }),
   };
-}
-
-function watchForFailovers(
-  settings: ConnectionSettings,
-  clients: readonly Redis[],
-  logger: Logger,
-): FailoverWatch {
-  const options = {
-    ...clientOptions(settings),
-    ...sentinelCredentials(settings),
-    // The user of a sentinel may lack the permission to set a name.
-    connectionName: '',
-  };
-  return new FailoverWatch(
-    sentinelAddresses(settings).map((address) => ({ ...options, ...address })),
-    settings.sentinelMaster ?? '',
-    settings.timeoutMillis,
-    () => {
-      for (const client of clients) client.disconnect(true);
-    },
-    logger,
-  );
 }
 
 function sentinelAddresses(settings: ConnectionSettings): { host: string; port: number }[] {
@@ -162,51 +137,39 @@ const SWITCHES = '+switch-master';
 /**
  * Listens to sentinels for failovers, since the connection to the old primary breaks later, if at all. The failover
  * detector of ioredis 6.0 ends the process if a sentinel does not answer a repeated subscription.
+ * @param onFailover called for each sentinel that announces that there is another primary
+ * @returns a function that stops it
  */
-class FailoverWatch {
-  readonly #clients: readonly Redis[];
-  readonly #subscribers: readonly ConnectionSubscriber[];
-
-  /**
-   * @param sentinels how to connect to each sentinel
-   * @param primary the name by which they know it
-   * @param timeoutMillis the longest that a sentinel may take to answer
-   * @param onFailover called for each sentinel that announces that there is another primary
-   */
-  constructor(
-    sentinels: readonly ClientOptions[],
-    primary: string,
-    private readonly timeoutMillis: number,
-    onFailover: () => void,
-    logger: Logger,
-  ) {
-    this.#clients = sentinels.map((options) =>
-      logConnection(
-        limitHandshake(
-          new Redis({ ...options, enableReadyCheck: false, autoResubscribe: false }),
-          2 * timeoutMillis,
-        ),
-        'sentinel',
-        logger,
-      ),
-    );
-    this.#subscribers = this.#clients.map(
-      (client) => new ConnectionSubscriber(client, timeoutMillis, logger),
-    );
-    for (const subscriber of this.#subscribers) {
-      subscriber.listen({
-        onMessage: (_channel, message) => {
-          if (message.startsWith(`${primary} `)) onFailover();
-        },
-        // Earlier announcements do not matter: each connection to the primary asks the sentinels for it.
-        onSubscribed: () => undefined,
-      });
-      subscriber.subscribe(SWITCHES);
-    }
-  }
-
-  async close(): Promise<void> {
-    for (const subscriber of this.#subscribers) subscriber.close();
-    await Promise.all(this.#clients.map((client) => quit(client, 2 * this.timeoutMillis)));
-  }
+function watchForFailovers(
+  settings: ConnectionSettings,
+  onFailover: () => void,
+  logger: Logger,
+): () => Promise<unknown> {
+  const { timeoutMillis, sentinelMaster = '' } = settings;
+  const options = {
+    ...clientOptions(settings),
+    ...sentinelCredentials(settings),
+    // The user of a sentinel may lack the permission to set a name.
+    connectionName: '',
+    enableReadyCheck: false,
+    autoResubscribe: false,
+  };
+  const sentinels = sentinelAddresses(settings).map((address) => {
+    const client = limitHandshake(new Redis({ ...options, ...address }), 2 * timeoutMillis);
+    logConnection(client, 'sentinel', logger);
+    const subscriber = new ConnectionSubscriber(client, timeoutMillis, logger);
+    subscriber.listen({
+      onMessage: (_channel, message) => {
+        if (message.startsWith(`${sentinelMaster} `)) onFailover();
+      },
+      // Earlier announcements do not matter: each connection to the primary asks the sentinels for it.
+      onSubscribed: () => undefined,
+    });
+    subscriber.subscribe(SWITCHES);
+    return { client, subscriber };
+  });
+  return () => {
+    for (const { subscriber } of sentinels) subscriber.close();
+    return Promise.all(sentinels.map(({ client }) => quit(client, 2 * timeoutMillis)));
+  };
 }

@@ -68,7 +68,7 @@ export class Heartbeat {
 
   /** @param isNeeded whether anybody relies on the connection */
   constructor(
-    private readonly client: Redis,
+    readonly client: Redis,
     private readonly timeoutMillis: number,
     private readonly isNeeded: () => boolean,
     private readonly logger: Logger,

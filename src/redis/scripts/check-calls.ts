@@ -1,8 +1,8 @@
 import { StoreFullError } from '../../limiter/errors.js';
 import type { RequestTrace } from '../../limiter/limiter.js';
-import type { Call, CallGuard } from '../availability/call-guard.js';
+import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure } from '../availability/store-errors.js';
-import { groupBy } from '../../common/collections.js';
+import { groupBy, KeysForTime } from '../../common/collections.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
@@ -27,17 +27,6 @@ const MOVED = Symbol('moved');
 type BatchReply = CheckBatchReply | Error;
 type Reply = BatchReply | typeof MOVED;
 
-export interface CheckCallsParts {
-  readonly script: Script;
-  readonly client: ScriptClient;
-  readonly connections: ScriptClientParts['connections'];
-  readonly clock: ScriptClientParts['clock'];
-  readonly settings: CallerSettings;
-  /** The command that runs scripts. */
-  readonly operation: Call<unknown>['operation'];
-  readonly run: CallGuard['run'];
-}
-
 interface CallOptions {
   /** The checks may have run before. */
   readonly wasSent: boolean;
@@ -51,16 +40,26 @@ interface CallOptions {
  * has moved, or that moves, concerns its own keys only. These get calls of their own, which follow the slot.
  */
 export class CheckCalls {
-  /** The shards that may have no memory left, until when that is assumed. */
-  readonly #mayBeFullUntil = new Map<string, number>();
-  /** Until when calls to a shard have one slot each. */
-  readonly #bySlotUntil = new Map<string, number>();
+  /** The shards that may have no memory left. */
+  readonly #full: KeysForTime;
+  /** The shards whose calls have one slot each. */
+  readonly #bySlot: KeysForTime;
 
+  readonly #operation = () => this.client.operation;
   readonly #onUnclaimed = (count: number): void => {
-    this.parts.settings.observer.unclaimed(count);
+    this.settings.observer.unclaimed(count);
   };
 
-  constructor(private readonly parts: CheckCallsParts) {}
+  constructor(
+    private readonly script: Script,
+    private readonly client: ScriptClient,
+    private readonly parts: Pick<ScriptClientParts, 'connections' | 'clock'>,
+    private readonly settings: CallerSettings,
+    private readonly guard: Pick<CallGuard, 'run'>,
+  ) {
+    this.#full = new KeysForTime(FULL_MILLIS, parts.clock);
+    this.#bySlot = new KeysForTime(BY_SLOT_MILLIS, parts.clock);
+  }
 
   /**
    * @param batches one at least; in a cluster, with names on one shard
@@ -80,9 +79,7 @@ export class CheckCalls {
     });
     const moved = batches.filter((_, i) => replies[i] === MOVED);
     if (moved.length === 0) return replies as BatchReply[];
-    if (moved.length === batches.length) {
-      this.#bySlotUntil.set(shard, this.parts.clock.now() + BY_SLOT_MILLIS);
-    }
+    if (moved.length === batches.length) this.#bySlot.add(shard);
     const later = (await this.#checkBySlot(moved, wasSent)).values();
     return replies.map((reply) => (reply === MOVED ? later.next().value : reply)) as BatchReply[];
   }
@@ -92,8 +89,7 @@ export class CheckCalls {
     const { connections } = this.parts;
     if (!connections.isCluster || !first || !second) return undefined;
     const shard = connections.shardOf(first.names.state);
-    const bySlotUntil = this.#bySlotUntil.get(shard);
-    if (bySlotUntil !== undefined && this.parts.clock.now() < bySlotUntil) return undefined;
+    if (!this.#bySlot.isEmpty && this.#bySlot.has(shard)) return undefined;
     return connections.nodeAt(shard) && shard;
   }
 
@@ -113,9 +109,9 @@ export class CheckCalls {
     onAttempt?: (attempt: number) => void,
   ): Promise<Reply[]> {
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
-    return this.parts.run({
-      script: this.parts.script.name,
-      operation: this.parts.operation,
+    return this.guard.run({
+      script: this.script.name,
+      operation: this.#operation,
       name: batches[0]?.names.state ?? '',
       size,
       traces: tracesOf(batches),
@@ -132,18 +128,6 @@ export class CheckCalls {
     return this.parts.connections.shardOf(first?.names.state ?? '');
   }
 
-  #noteFull(batches: readonly CheckBatch[]): void {
-    this.#mayBeFullUntil.set(this.#shardOf(batches), this.parts.clock.now() + FULL_MILLIS);
-  }
-
-  #mayBeFull(batches: readonly CheckBatch[]): boolean {
-    if (this.#mayBeFullUntil.size === 0) return false;
-    const shard = this.#shardOf(batches);
-    if (this.parts.clock.now() < (this.#mayBeFullUntil.get(shard) ?? 0)) return true;
-    this.#mayBeFullUntil.delete(shard);
-    return false;
-  }
-
   /**
    * Sends batches until each has its reply. Those go again that need all names, or the windows of their calendars at the time
    * that Redis has said, or that a full Redis has refused, so that it refuses only new keys.
@@ -153,7 +137,7 @@ export class CheckCalls {
     { wasSent, isOfShard }: CallOptions,
     isWanted: () => boolean,
   ): Promise<Reply[]> {
-    const { client, script, settings } = this.parts;
+    const { client, script, settings } = this;
     // A batch that is sent again for all its names is marked so until it has its reply.
     const replies: (Reply | typeof NEEDS_ALL_NAMES)[] = [];
     let sent = batches;
@@ -161,7 +145,7 @@ export class CheckCalls {
     let indexes: readonly number[] = [];
     let time = settings.timeOf(batches[0]?.names.state ?? '');
     for (;;) {
-      const mayBeFull = this.#mayBeFull(batches);
+      const mayBeFull = !this.#full.isEmpty && this.#full.has(this.#shardOf(batches));
       const hasSeveralSlots = isOfShard && sent.length > 1;
       const circumstances = { isSentAgain: wasSent, mayBeFull, hasSeveralSlots, time };
       const call = {
@@ -175,16 +159,20 @@ export class CheckCalls {
         reply = await client.sendAtOnce(call, isWanted);
       } catch (error) {
         if (mayBeFull || classifyFailure(error) !== 'full') throw error;
-        this.#noteFull(batches);
+        this.#full.add(this.#shardOf(batches));
         continue;
       }
       const { limitsOf } = settings;
       const decoded = decodeCheckReplies(sent, reply as CheckReplies, limitsOf, this.#onUnclaimed);
       if (sent === batches && decoded.every(isDecision)) return decoded;
       const round = replyForEach<Exclude<Reply, Error> | typeof NEEDS_ALL_NAMES>(
-        hasSeveralSlots ? decoded.map((each) => (isMoving(each) ? MOVED : each)) : decoded,
+        hasSeveralSlots
+          ? decoded.map((each) => (classifyFailure(each) === 'moving' ? MOVED : each))
+          : decoded,
       );
-      if (round.some((each) => each instanceof StoreFullError)) this.#noteFull(batches);
+      if (round.some((each) => each instanceof StoreFullError)) {
+        this.#full.add(this.#shardOf(batches));
+      }
       time = decoded.map(timeOfStaleCall).find((said) => said !== undefined) ?? time;
       const again: number[] = [];
       for (const [i, each] of round.entries()) {
@@ -193,7 +181,10 @@ export class CheckCalls {
         if (each === NEEDS_ALL_NAMES) {
           replies[index] = each;
           again.push(index);
-        } else if (isStale(each) || (each instanceof StoreFullError && !mayBeFull)) {
+        } else if (
+          timeOfStaleCall(each) !== undefined ||
+          (each instanceof StoreFullError && !mayBeFull)
+        ) {
           again.push(index);
         } else if (isMarked && each !== MOVED && !(each instanceof Error)) {
           replies[index] = { ...each, neededAllNames: true };
@@ -232,15 +223,6 @@ function isDecision(
   reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
 ): reply is CheckBatchReply {
   return reply !== NEEDS_ALL_NAMES && !(reply instanceof Error);
-}
-
-/** Whether Redis's time is in no window that the call has brought of a calendar. */
-function isStale(reply: unknown): boolean {
-  return timeOfStaleCall(reply) !== undefined;
-}
-
-function isMoving(reply: unknown): boolean {
-  return reply instanceof Error && classifyFailure(reply) === 'moving';
 }
 
 /** @returns undefined if no check is traced */

@@ -3,16 +3,13 @@ import type { HeldApproval } from '../../limiter/holdings.js';
 import type { InstanceDetail, InstanceState, Peek, RequestStatus } from '../../limiter/limiter.js';
 import { forEachLimit, type LimitState } from '../../limiter/limits.js';
 import type { QueueListState } from '../../limiter/queue-order.js';
-import type { KeyNames } from '../shared/key-names.js';
+import { type KeyNames, storedNames } from '../shared/key-names.js';
 import { VERDICT } from './check-codec.js';
 import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
 import { decodeListId, itemsIn, type SaidItems } from './requests-codec.js';
 
 /** What Redis says of a key. */
 export type InspectReply = Omit<InstanceState, 'key'>;
-
-/** What Redis says of a key, without its names, which are known. */
-export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 
 /** What `lua/inspect.lua` replies for a key. */
 interface InspectSaid extends Omit<InspectReply, 'limits' | 'maxRequestsInQueue'> {
@@ -22,12 +19,12 @@ interface InspectSaid extends Omit<InspectReply, 'limits' | 'maxRequestsInQueue'
 }
 
 /** What `lua/examine.lua` replies. */
-interface ExamineSaid extends InspectSaid, Pick<ExaminedKey, 'isRecovering'> {
+interface ExamineSaid extends InspectSaid, Pick<InstanceDetail, 'isRecovering'> {
   readonly windowIsSet: boolean;
-  readonly queue: SaidItems<ExaminedKey['queue'][number]>;
+  readonly queue: SaidItems<InstanceDetail['queue'][number]>;
   readonly lists: SaidItems<Omit<QueueListState, 'kind' | 'name'> & { readonly id: string }>;
   readonly listCount: number;
-  readonly replicas: SaidItems<ExaminedKey['replicas'][number]>;
+  readonly replicas: SaidItems<InstanceDetail['replicas'][number]>;
 }
 
 /** The KEYS of `lua/inspect.lua` for one limiter key. */
@@ -74,12 +71,15 @@ export function keysToExamine({ state, queue, records, replicas }: KeyNames): st
 }
 
 /** @returns undefined if there is no such key */
-export function decodeExamined(reply: unknown): ExaminedKey | undefined {
+export function decodeExamined(reply: unknown, names: KeyNames): InstanceDetail | undefined {
   if (reply === '') return undefined;
   const said = JSON.parse(reply as string) as ExamineSaid;
   const { windowIsSet, isRecovering, queue, lists, listCount, replicas } = said;
+  const instance = instanceOf(said);
   return {
-    ...instanceOf(said),
+    key: names.key,
+    ...instance,
+    names: storedNames(names, instance.limits),
     overridden: { ...limitsIn(said.limits).overridden, windowMillis: windowIsSet },
     isRecovering,
     queue: itemsIn(queue),
@@ -112,16 +112,14 @@ export function decodeHolders(reply: unknown): PageOfHolds {
   return { next, held };
 }
 
-/** For each request, in their order; undefined if it is unknown, or over. */
-export type Statuses = readonly (RequestStatus | undefined)[];
-
 /** What `lua/status.lua` replies for a request. */
 type StatusSaid =
   | { readonly status?: undefined }
   | { readonly status: 'waiting'; readonly position: number; readonly microsToTurn: number }
   | Extract<RequestStatus, { readonly status: 'approved' }>;
 
-export function decodeStatuses(reply: unknown): Statuses {
+/** @returns for each request, in their order, its status; undefined if it is unknown, or over */
+export function decodeStatuses(reply: unknown): (RequestStatus | undefined)[] {
   return itemsIn(JSON.parse(reply as string) as SaidItems<StatusSaid>).map((said) => {
     if (said.status !== 'waiting') return said.status && said;
     const { status, position, microsToTurn } = said;

@@ -7,7 +7,7 @@ import type {
   Remaining,
 } from '../../limiter/limiter.js';
 import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
-import { type KeyNames, storedNames } from '../shared/key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { decodeExamined, decodePeek, keysToExamine } from './looks-codec.js';
 import { sayList, sayRequest } from './requests-codec.js';
 import type { CallerSettings } from './shared-arguments.js';
@@ -116,11 +116,6 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
     script: 'examine',
     keys: keysToExamine,
     encode: ({ mostQueued }) => [mostQueued, MOST_LISTS_SHOWN],
-    decode: (reply, names) => {
-      const examined = decodeExamined(reply);
-      return (
-        examined && { key: names.key, ...examined, names: storedNames(names, examined.limits) }
-      );
-    },
+    decode: decodeExamined,
   },
 };

@@ -18,14 +18,12 @@ export type AskedRequest = RequestTerms & Pick<CheckRequest, (typeof OF_CHECK)[n
 export function sayRequest(request: Partial<AskedRequest>, more: object = {}): object {
   const said: Record<string, unknown> = { ...more };
   for (const name of NAMES) {
-    if (saysAnything(name, request[name])) said[name] = request[name];
+    const value = request[name];
+    const isDefault = value === undefined || value === false || (name === 'hits' && value === 1);
+    if (!isDefault) said[name] = value;
   }
   if (request.list) said.list = sayList(request.list);
   return said;
-}
-
-function saysAnything(name: string, value: unknown): boolean {
-  return value !== undefined && value !== false && !(name === 'hits' && value === 1);
 }
 
 /** The list of a request, as `lua/lib/requests.lua` reads it. */

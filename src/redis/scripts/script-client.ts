@@ -2,6 +2,7 @@ import { Command } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
+import { KeysForTime } from '../../common/collections.js';
 import type { Ticks } from '../../common/ticks.js';
 import {
   classifyFailure,
@@ -58,14 +59,15 @@ export class ScriptClient {
   readonly #libraries: LibraryLoader;
   /** The calls that send the text of a script, by script and shard. They end when Redis knows the script. */
   readonly #evaluating = new Map<string, Promise<unknown>>();
-  /** The shards without memory, until when they get scripts. */
-  readonly #fullUntil = new Map<string, number>();
+  /** The shards without memory, which get scripts. */
+  readonly #full: KeysForTime;
   #callsFunctions: boolean;
   #isAnnounced = false;
   #nextTick: Promise<void> | undefined;
 
   constructor(private readonly parts: ScriptClientParts) {
     this.#callsFunctions = parts.onlyScripts !== true;
+    this.#full = new KeysForTime(FULL_MILLIS, parts.clock);
     this.#libraries = new LibraryLoader(parts.connections);
   }
 
@@ -130,7 +132,7 @@ export class ScriptClient {
     const failure = classifyFailure(error);
     if (failure === 'full') {
       // Redis runs no function without memory. It runs a script up to its first write that takes memory.
-      this.#fullUntil.set(this.#shardOf(call), this.parts.clock.now() + FULL_MILLIS);
+      this.#full.add(this.#shardOf(call));
       return call.failsWhenFull !== true;
     }
     if (!isReplyLike(error, NO_FUNCTIONS) && !(isOfLoad && failure === 'fault')) return false;
@@ -187,11 +189,7 @@ export class ScriptClient {
   }
 
   #isFull(call: ScriptCall): boolean {
-    if (this.#fullUntil.size === 0) return false;
-    const shard = this.#shardOf(call);
-    if (this.parts.clock.now() < (this.#fullUntil.get(shard) ?? 0)) return true;
-    this.#fullUntil.delete(shard);
-    return false;
+    return !this.#full.isEmpty && this.#full.has(this.#shardOf(call));
   }
 
   #announce(message: string, reason?: unknown): void {

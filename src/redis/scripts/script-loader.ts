@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 
 import type { Redis } from 'ioredis';
 
+import { UnderWay } from '../../common/under-way.js';
 import type { Connections } from '../connections/connections.js';
 
 /** A script in the two forms that Redis takes, made from the same files. */
@@ -73,13 +74,11 @@ function makeScript(
   const text = `${assemble(name, replacements, writeWhenCalled)}\nreturn ${RUN}(KEYS, ARGV)\n`;
   const body = assemble(name, replacements, writeAtOnce);
   const mayWrite = !flags.includes('no-writes');
-  return { name, text, sha1: sha1Of(text), library: libraryOf(name, body, flags), mayWrite };
+  return { name, text, sha1: hash('sha1', text), library: libraryOf(name, body, flags), mayWrite };
 }
 
 /** Writes the definition of a local variable for the table that a fragment returns. */
-type WriteFragment = (variable: string, text: string) => string;
-
-const writeAtOnce: WriteFragment = (variable, text) => `local ${variable} = (function()
+const writeAtOnce = (variable: string, text: string): string => `local ${variable} = (function()
 ${text}
 end)()`;
 
@@ -87,7 +86,7 @@ end)()`;
  * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those of a fragment
  * that is `require_when_called` are defined when the first of them is called.
  */
-const writeWhenCalled: WriteFragment = (variable, text) => `local ${variable}
+const writeWhenCalled: typeof writeAtOnce = (variable, text) => `local ${variable}
 ${variable} = setmetatable({}, { __index = function(_, name)
 ${variable} = (function()
 ${text}
@@ -99,7 +98,11 @@ end })`;
  * Each fragment becomes a local variable of the script, defined once, before what requires it. Its text is in a function of
  * its own, since Lua allows a function 200 local variables.
  */
-function assemble(script: string, replacements: Replacements, writeLate: WriteFragment): string {
+function assemble(
+  script: string,
+  replacements: Replacements,
+  writeLate: typeof writeAtOnce,
+): string {
   const written = new Set<string>();
   /** @returns the file's own lines. Fragments that it requires go to `before`, unless they are written already. */
   const ownLines = (name: string, requiredBy: readonly string[], before: string[]): string => {
@@ -154,7 +157,7 @@ function parse(text: string): Fragment {
 }
 
 function libraryOf(script: string, body: string, flags: readonly FunctionFlag[]): Library {
-  const digest = sha1Of(`${body}${flags.join()}`).slice(0, DIGITS_IN_NAME);
+  const digest = hash('sha1', `${body}${flags.join()}`).slice(0, DIGITS_IN_NAME);
   const name = `sluice_${script}_${digest}`;
   const flagList = flags.map((flag) => `'${flag}'`).join(', ');
   const registration = `redis.register_function{
@@ -163,14 +166,10 @@ function libraryOf(script: string, body: string, flags: readonly FunctionFlag[])
   return { name, text: `#!lua name=${name}\n${body}\n${registration}\n` };
 }
 
-function sha1Of(text: string): string {
-  return hash('sha1', text);
-}
-
 /** Loads libraries of functions that a server lacks: at first, after FUNCTION FLUSH, a restart or a failover. */
 export class LibraryLoader {
-  /** What is under way, by shard and library. */
-  readonly #loading = new Map<string, Promise<unknown>>();
+  /** By shard and library. */
+  readonly #loading = new UnderWay<unknown>();
 
   constructor(private readonly connections: Pick<Connections, 'primaries'>) {}
 
@@ -183,29 +182,14 @@ export class LibraryLoader {
    */
   async load(library: Library, shard: string): Promise<void> {
     const pair = pairOf(shard, library);
-    if (!this.#loading.has(pair)) this.#loadOnAll(library);
-    await this.#loading.get(pair);
-  }
-
-  #loadOnAll(library: Library): void {
-    for (const [other, primary] of this.connections.primaries()) {
-      // A shard that some call needs reports its failure to that call.
-      this.#loadOn(other, primary, library).catch(() => undefined);
+    if (!this.#loading.get(pair)) {
+      for (const [other, primary] of this.connections.primaries()) {
+        const loading = this.#loading.join(pairOf(other, library), () => loadOn(primary, library));
+        // A shard that some call needs reports its failure to that call.
+        loading.catch(() => undefined);
+      }
     }
-  }
-
-  #loadOn(shard: string, primary: Redis, library: Library): Promise<unknown> {
-    const pair = pairOf(shard, library);
-    const underWay = this.#loading.get(pair);
-    if (underWay) return underWay;
-    const loading = primary
-      .call('FUNCTION', 'LOAD', library.text)
-      .catch((error: unknown) => {
-        if (!alreadyExists(error)) throw error;
-      })
-      .finally(() => this.#loading.delete(pair));
-    this.#loading.set(pair, loading);
-    return loading;
+    await this.#loading.get(pair);
   }
 }
 
@@ -213,7 +197,12 @@ function pairOf(shard: string, { name }: Library): string {
   return `${shard} ${name}`;
 }
 
-/** Another replica has loaded it. Equal names are equal texts. */
-function alreadyExists(error: unknown): boolean {
-  return error instanceof Error && /^ERR Library '\w+' already exists/.test(error.message);
+async function loadOn(primary: Redis, { text }: Library): Promise<void> {
+  try {
+    await primary.call('FUNCTION', 'LOAD', text);
+  } catch (error) {
+    // Another replica may have loaded it. Equal names are equal texts.
+    const { message } = error as Error;
+    if (!/^ERR Library '\w+' already exists/.test(message)) throw error;
+  }
 }

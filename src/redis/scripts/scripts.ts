@@ -1,15 +1,13 @@
 import type { CallGuard } from '../availability/call-guard.js';
-import type { Answer, RequestTrace } from '../../limiter/limiter.js';
+import type { Answer, RequestStatus, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
 import {
   type Confirmed,
   decodeConfirmed,
-  decodeNotRenewed,
   decodeWithdrawn,
   encodeKeyClaims,
-  encodeRenewal,
   inSeveralCalls,
   type KeyClaims,
   keysToRenew,
@@ -24,7 +22,6 @@ import {
   keysOfHolders,
   keysToInspect,
   type PageOfHolds,
-  type Statuses,
 } from './looks-codec.js';
 import { type AskedOfKey, type Row, ROWS, type ScriptedOperation } from './operations.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
@@ -48,18 +45,20 @@ export interface ScriptSettings extends CallerSettings {
   readonly replacements?: Replacements | undefined;
 }
 
-type Guard = Pick<CallGuard, 'run'>;
-
 /** The script calls for waiters. */
 export type WaitingStore = Pick<Scripts, 'settle' | 'renew' | 'withdraw' | 'confirm' | 'statuses'>;
 
-interface RunOptions {
-  /** The amount of work. Default: 1. */
+type KeysAndArgs = Pick<ScriptCall, 'keys' | 'args'>;
+
+interface CallOptions<Reply> {
+  /** For several keys: the amount of work. Such a call waits for no others. */
   readonly size?: number;
   /** Whether its success shows that Redis accepts writes. Default: unless the script never writes. */
   readonly isWrite?: boolean;
-  readonly isRepeatable?: boolean;
+  readonly isRepeatable?: boolean | undefined;
   readonly traces?: readonly RequestTrace[] | undefined;
+  /** Throws if the reply says that the call has failed. */
+  readonly decode?: (reply: unknown) => Reply;
 }
 
 /** The flags of each script as a function. */
@@ -82,13 +81,12 @@ type ScriptName = keyof typeof SCRIPTS;
  */
 export class Scripts {
   readonly #client: ScriptClient;
-  readonly #operation = () => this.#client.operation;
   readonly #checks: CheckCalls;
   readonly #scripts: Readonly<Record<ScriptName, Script>>;
 
   constructor(
     client: ScriptClientParts,
-    private readonly guard: Guard,
+    private readonly guard: Pick<CallGuard, 'run'>,
     private readonly settings: ScriptSettings,
   ) {
     this.#client = new ScriptClient(client);
@@ -96,15 +94,7 @@ export class Scripts {
       ([name, flags]) => [name, loadScript(name, settings.replacements, flags)] as const,
     );
     this.#scripts = Object.fromEntries(loaded) as Record<ScriptName, Script>;
-    this.#checks = new CheckCalls({
-      script: this.#scripts.check,
-      client: this.#client,
-      connections: client.connections,
-      clock: client.clock,
-      settings,
-      operation: this.#operation,
-      run: (call) => this.guard.run(call),
-    });
+    this.#checks = new CheckCalls(this.#scripts.check, this.#client, client, settings, guard);
   }
 
   /**
@@ -126,9 +116,10 @@ export class Scripts {
     known: KnownWindow,
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
-    const args = [encodeSettle(known, askedAbout)];
     const { replicaId, observer } = this.settings;
-    const reply = decodeSettleReply(await this.#run(this.#scripts.settle, names, args), replicaId);
+    const args = [encodeSettle(known, askedAbout)];
+    const said = await this.#call(this.#scripts.settle, names.state, this.#forKey(names, args));
+    const reply = decodeSettleReply(said, replicaId);
     if (reply.unclaimed > 0) observer.unclaimed(reply.unclaimed);
     return reply;
   }
@@ -138,22 +129,23 @@ export class Scripts {
    * @param leased one at least; in a cluster, with names in one slot
    * @returns those whose leases were not renewed
    */
-  renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
+  async renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     const [first] = leased;
-    if (!first) return Promise.resolve([]);
-    const { limitsOf, timeOf } = this.settings;
-    const { names } = first;
-    const shared = sharedArguments(this.settings, names, limitsOf(names.key), timeOf(names.state));
-    const call = {
-      script: this.#scripts.renew,
+    if (!first) return [];
+    const known = leased.map(({ places, keepsAny, wakeNumber }) => ({
+      places,
+      keepsAny,
+      wakeNumber,
+    }));
+    const callAt = (time: number): KeysAndArgs => ({
       keys: leased.flatMap(keysToRenew),
-      args: [...shared, encodeRenewal(leased)],
-    };
-    const send = async (isWanted: () => boolean): Promise<Leased[]> =>
-      decodeNotRenewed(leased, await this.#client.sendAtOnce(call, isWanted));
+      args: [...this.#shared(first.names, time), JSON.stringify(known)],
+    });
     // It may have written nothing.
     const options = { size: leased.length, isWrite: false };
-    return this.#guarded(this.#scripts.renew, names.state, send, options);
+    const reply = await this.#call(this.#scripts.renew, first.names.state, callAt, options);
+    const notRenewed = new Set(reply as readonly number[]);
+    return leased.filter((_, i) => notRenewed.has(i + 1));
   }
 
   /** @throws UnavailableError for a peek, if a check could not be decided */
@@ -162,19 +154,20 @@ export class Scripts {
     names: KeyNames,
     asked: AskedOfKey<Name>,
   ): Promise<Answer<Name>> {
-    const row: Row<Name> = ROWS[operation];
-    const script = this.#scripts[row.script];
-    const { isRepeatable = true } = row;
+    const { script, keys, encode, decode, isRepeatable }: Row<Name> = ROWS[operation];
     const { trace } = asked;
-    const args = row.encode(asked, names, this.settings);
-    const reply = row.keys
-      ? await this.#runAlone({ script, keys: row.keys(names), args }, names.state)
-      : await this.#run(script, names, args, { isRepeatable, traces: trace && [trace] });
-    return row.decode(reply, names);
+    const args = encode(asked, names, this.settings);
+    const callAt = keys ? () => ({ keys: keys(names), args }) : this.#forKey(names, args);
+    const options = { isRepeatable, traces: trace && [trace] };
+    return decode(await this.#call(this.#scripts[script], names.state, callAt, options), names);
   }
 
-  async statuses(names: KeyNames, requestIds: readonly string[]): Promise<Statuses> {
-    return decodeStatuses(await this.#run(this.#scripts.status, names, requestIds));
+  async statuses(
+    names: KeyNames,
+    requestIds: readonly string[],
+  ): Promise<(RequestStatus | undefined)[]> {
+    const callAt = this.#forKey(names, requestIds);
+    return decodeStatuses(await this.#call(this.#scripts.status, names.state, callAt));
   }
 
   /**
@@ -207,13 +200,11 @@ export class Scripts {
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     return inSeveralCalls(keys, (rest) => {
-      const call = { script: this.#scripts.inspect, keys: rest.flatMap(keysToInspect), args: [] };
-      return this.#guarded(
-        this.#scripts.inspect,
-        rest[0].state,
-        (isWanted) => this.#sendForEach(call, isWanted, decodeInstances),
-        { size: rest.length },
-      );
+      const call = { keys: rest.flatMap(keysToInspect), args: [] };
+      return this.#call(this.#scripts.inspect, rest[0].state, () => call, {
+        size: rest.length,
+        decode: (reply) => replyForEach(decodeInstances(reply)),
+      });
     });
   }
 
@@ -222,12 +213,8 @@ export class Scripts {
    * @param size about how many holds a page has
    */
   async holders(names: KeyNames, cursor: string, size: number): Promise<PageOfHolds> {
-    const call = {
-      script: this.#scripts.holders,
-      keys: keysOfHolders(names),
-      args: [cursor, size],
-    };
-    return decodeHolders(await this.#runAlone(call, names.state));
+    const call = { keys: keysOfHolders(names), args: [cursor, size] };
+    return decodeHolders(await this.#call(this.#scripts.holders, names.state, () => call));
   }
 
   /**
@@ -236,52 +223,17 @@ export class Scripts {
    */
   async report(name: string, report: string, keptMillis: number): Promise<void> {
     const args = [this.settings.replicaId, report, keptMillis];
-    const call = { script: this.#scripts.report, keys: [name], args };
-    await this.#runAlone(call, name);
+    await this.#call(this.#scripts.report, name, () => ({ keys: [name], args }));
   }
 
-  /** Sends a script that needs nothing of the caller. */
-  #runAlone(call: ScriptCall, name: string): Promise<unknown> {
-    const send = (isWanted: () => boolean): Promise<unknown> =>
-      this.#client.sendWithOthers(call, isWanted);
-    return this.#guarded(call.script, name, send);
+  /** The start of ARGV. @param time of Redis, for calendars */
+  #shared(names: KeyNames, time: number): readonly (string | number)[] {
+    return sharedArguments(this.settings, names, this.settings.limitsOf(names.key), time);
   }
 
-  #run(
-    script: Script,
-    names: KeyNames,
-    ownArgs: readonly (string | number)[],
-    options?: RunOptions,
-  ): Promise<unknown> {
-    const { limitsOf, timeOf } = this.settings;
-    const callAt = (time: number): ScriptCall => {
-      const shared = sharedArguments(this.settings, names, limitsOf(names.key), time);
-      return { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
-    };
-    const send = (isWanted: () => boolean): Promise<unknown> =>
-      sendWithCalendars(timeOf(names.state), (time) =>
-        this.#client.sendWithOthers(callAt(time), isWanted),
-      );
-    return this.#guarded(script, names.state, send, options);
-  }
-
-  /** @param name a name in Redis that the call touches */
-  #guarded<Reply>(
-    script: Script,
-    name: string,
-    send: (isWanted: () => boolean) => Promise<Reply>,
-    { size = 1, isWrite = script.mayWrite, isRepeatable = true, traces }: RunOptions = {},
-  ): Promise<Reply> {
-    return this.guard.run({
-      script: script.name,
-      operation: this.#operation,
-      name,
-      size,
-      traces,
-      isWrite,
-      isRepeatable,
-      send: (_attempt, isWanted) => send(isWanted),
-    });
+  /** A call with all names of one key. */
+  #forKey(names: KeyNames, ownArgs: KeysAndArgs['args']): (time: number) => KeysAndArgs {
+    return (time) => ({ keys: keysOf(names), args: [...this.#shared(names, time), ...ownArgs] });
   }
 
   /** @param ofKeys in a cluster, with names in one slot */
@@ -291,22 +243,42 @@ export class Scripts {
     decode: (reply: unknown) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
     return inSeveralCalls(ofKeys, (rest) => {
-      const { state } = rest[0].names;
-      const send = (isWanted: () => boolean): Promise<(Reply | Error)[]> =>
-        sendWithCalendars(this.settings.timeOf(state), (time) => {
-          const call = { script, ...encodeKeyClaims(this.settings, rest, time) };
-          return this.#sendForEach(call, isWanted, decode);
-        });
-      return this.#guarded(script, state, send, { size: rest.length });
+      const callAt = (time: number): KeysAndArgs => encodeKeyClaims(this.settings, rest, time);
+      return this.#call(script, rest[0].names.state, callAt, {
+        size: rest.length,
+        decode: (reply) => replyForEach(decode(reply)),
+      });
     });
   }
 
-  /** Sends a script that replies for each of several limiter keys, with an error for each that failed. */
-  async #sendForEach<Reply>(
-    call: ScriptCall,
-    isWanted: () => boolean,
-    decode: (reply: unknown) => (Reply | Error)[],
-  ): Promise<(Reply | Error)[]> {
-    return replyForEach(decode(await this.#client.sendAtOnce(call, isWanted)));
+  /**
+   * @param name a name in Redis that the call touches
+   * @param callAt with the calendars of a time of Redis
+   */
+  #call<Reply = unknown>(
+    script: Script,
+    name: string,
+    callAt: (time: number) => KeysAndArgs,
+    options: CallOptions<Reply> = {},
+  ): Promise<Reply> {
+    const { size, isWrite = script.mayWrite, isRepeatable = true, traces, decode } = options;
+    const client = this.#client;
+    return this.guard.run({
+      script: script.name,
+      operation: () => client.operation,
+      name,
+      size: size ?? 1,
+      traces,
+      isWrite,
+      isRepeatable,
+      send: (_attempt, isWanted) =>
+        sendWithCalendars(this.settings.timeOf(name), async (time) => {
+          const call = { script, ...callAt(time) };
+          const reply = await (size === undefined
+            ? client.sendWithOthers(call, isWanted)
+            : client.sendAtOnce(call, isWanted));
+          return decode ? decode(reply) : (reply as Reply);
+        }),
+    });
   }
 }

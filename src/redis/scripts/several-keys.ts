@@ -82,34 +82,28 @@ export function encodeKeyClaims(
 }
 
 /**
- * The replies to the keys, in their order.
+ * The replies to the keys, in their order, or their errors.
+ * @param decode what the script says of a key
  * @throws the error of a key whose calendars do not hold Redis's time. Calling again for the others changes nothing
  */
-function repliesOfCurrentCall(reply: unknown): (string | Error)[] {
+function decodeEach<Reply>(reply: unknown, decode: (text: string) => Reply): (Reply | Error)[] {
   const replies = reply as (string | Error)[];
   const stale = replies.find((each) => timeOfStaleCall(each) !== undefined);
   if (stale instanceof Error) throw stale;
-  return replies;
-}
-
-/** What `lua/withdraw.lua` replies for a key. */
-interface WithdrawSaid {
-  readonly gone: number;
-  readonly unclaimed: number;
+  return replies.map((each) => (each instanceof Error ? each : decode(each)));
 }
 
 /**
+ * What `lua/withdraw.lua` replies.
  * @param onUnclaimed gets the number of unclaimed approvals that have lapsed
  * @returns for each key, in their order, how many were withdrawn or released, or its error
- * @throws the error of a key whose calendars do not hold Redis's time
  */
 export function decodeWithdrawn(
   reply: unknown,
   onUnclaimed: (count: number) => void,
 ): (number | Error)[] {
-  return repliesOfCurrentCall(reply).map((each) => {
-    if (each instanceof Error) return each;
-    const { gone, unclaimed } = JSON.parse(each) as WithdrawSaid;
+  return decodeEach(reply, (text) => {
+    const { gone, unclaimed } = JSON.parse(text) as Record<'gone' | 'unclaimed', number>;
     if (unclaimed > 0) onUnclaimed(unclaimed);
     return gone;
   });
@@ -131,21 +125,15 @@ export interface Confirmed {
   readonly quota: Quota | undefined;
 }
 
-/**
- * @returns for each key, in their order, what has become of its approvals, or its error
- * @throws the error of a key whose calendars do not hold Redis's time
- */
+/** @returns for each key, in their order, what has become of its approvals, or its error */
 export function decodeConfirmed(reply: unknown): (Confirmed | Error)[] {
-  return repliesOfCurrentCall(reply).map((each) =>
-    each instanceof Error ? each : confirmedIn(JSON.parse(each) as ConfirmSaid),
-  );
-}
-
-function confirmedIn({ mayBeTold, microsToRoom, limits, used }: ConfirmSaid): Confirmed {
-  if (microsToRoom === undefined || limits === undefined || used === undefined) {
-    return { mayBeTold, quota: undefined };
-  }
-  return { mayBeTold, quota: quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000) };
+  return decodeEach(reply, (text): Confirmed => {
+    const { mayBeTold, microsToRoom, limits, used } = JSON.parse(text) as ConfirmSaid;
+    if (microsToRoom === undefined || limits === undefined || used === undefined) {
+      return { mayBeTold, quota: undefined };
+    }
+    return { mayBeTold, quota: quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000) };
+  });
 }
 
 /** The places of a replica in the queue of one key, for which it has a lease. */
@@ -162,17 +150,4 @@ export interface LeasedPlaces {
 /** The KEYS of `lua/renew.lua` for one limiter key. */
 export function keysToRenew({ names }: LeasedPlaces): string[] {
   return [names.replicas, names.state];
-}
-
-/** The argument of `lua/renew.lua` that is its own. */
-export function encodeRenewal(leased: readonly LeasedPlaces[]): string {
-  return JSON.stringify(
-    leased.map(({ places, keepsAny, wakeNumber }) => ({ places, keepsAny, wakeNumber })),
-  );
-}
-
-/** @returns those whose leases were not renewed */
-export function decodeNotRenewed<Leased>(leased: readonly Leased[], reply: unknown): Leased[] {
-  const numbers = new Set(reply as readonly number[]);
-  return leased.filter((_, i) => numbers.has(i + 1));
 }

@@ -3,21 +3,11 @@ import type { QueueList } from '../../limiter/queue-order.js';
 import type { StoredName } from '../../limiter/limiter.js';
 import { kindOf } from '../../limiter/kinds/kinds.js';
 
-/** The shards of the store. */
-export interface Topology {
-  /** Something for each shard. */
-  readonly primaries: () => ReadonlyMap<string, unknown>;
-  /** The shard of a name. */
-  readonly shardOf: (name: string) => string;
-}
-
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
 /** The names in Redis of everything that belongs to one limiter key. Most checks need only the first two. */
 export class KeyNames {
-  readonly #wakeSuffix: string;
-
   /**
    * @param key the limiter key itself
    * @param state the name of its state, with which all other names begin
@@ -26,10 +16,8 @@ export class KeyNames {
   constructor(
     readonly key: string,
     readonly state: string,
-    wakeSuffix: string,
-  ) {
-    this.#wakeSuffix = wakeSuffix;
-  }
+    private readonly wakeSuffix: string,
+  ) {}
 
   /** The ids approved in the current window. */
   get requests(): string {
@@ -92,7 +80,7 @@ export class KeyNames {
 
   /** The pub/sub channel of wakes. */
   get wakeChannel(): string {
-    return this.state + this.#wakeSuffix;
+    return this.state + this.wakeSuffix;
   }
 
   /** The mutex of the window leader. redis-semaphore puts `mutex:` before it. */
@@ -112,13 +100,11 @@ export function storedNames(
   return [
     { content: 'state', name: names.state },
     { content: 'approved request ids', name: names.requests },
-    ...limits.flatMap((limit) =>
-      namesOfTaken(names, limit).map((name) => ({
-        content:
-          limit.name === undefined ? 'what approvals take' : `approvals in the limit ${limit.name}`,
-        name,
-      })),
-    ),
+    ...limits.flatMap(({ name, algorithm }) => {
+      const content = name === undefined ? 'what approvals take' : `approvals in the limit ${name}`;
+      const generations = ([0, 1] as const).slice(0, kindOf(algorithm).storedNames);
+      return generations.map((each) => ({ content, name: names.took(each, name) }));
+    }),
     ...names.pastRequests.map((name) => ({ content: 'ids of earlier windows', name })),
     { content: 'queue', name: names.queue },
     { content: 'lanes with waiters', name: names.headsOf('lane') },
@@ -130,15 +116,6 @@ export function storedNames(
     { content: 'window leader', name: `mutex:${names.leader}` },
     { content: 'channel of wakes', name: names.wakeChannel },
   ];
-}
-
-/** The names of what approvals take of a limit, besides the requests of the key. */
-function namesOfTaken(
-  names: KeyNames,
-  { name, algorithm }: Pick<LimitInForce, 'name' | 'algorithm'>,
-): readonly string[] {
-  const first = names.took(0, name);
-  return kindOf(algorithm).storedNames === 1 ? [first] : [first, names.took(1, name)];
 }
 
 /** A name on the shard of `name` under which nothing is stored. A call for it shows whether the shard answers. */
@@ -183,11 +160,13 @@ export class KeyNaming {
     return new KeyNames(key, `${this.prefix}{${tag}}`, this.#wakeSuffix);
   }
 
-  /** For each shard, the name that the state of some key would have there. */
-  namesOnEachShard({ primaries, shardOf }: Topology): string[] {
+  /**
+   * For each shard, the name that the state of some key would have there.
+   * @param shardOf the shard of a name
+   */
+  namesOnEachShard(shards: number, shardOf: (name: string) => string): string[] {
     const names = new Map<string, string>();
-    const shards = Math.max(1, primaries().size);
-    for (let i = 0; names.size < shards && i < SHARD_SEARCH_LIMIT; i += 1) {
+    for (let i = 0; names.size < Math.max(1, shards) && i < SHARD_SEARCH_LIMIT; i += 1) {
       const { state } = this.namesOf(String(i));
       const shard = shardOf(state);
       if (!names.has(shard)) names.set(shard, state);

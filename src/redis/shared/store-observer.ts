@@ -14,13 +14,6 @@ export interface CallLoad {
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
-/**
- * Work that a replica does after an outage.
- * - `withdrawal`: request ids that Redis has yet to withdraw
- * - `settle`: keys with waiters whose settle failed or has not been sent yet
- */
-export type CatchUp = 'withdrawal' | 'settle';
-
 /** Observes the calls to Redis. The metrics implement it. */
 export interface StoreObserver extends ApprovalObserver {
   /** A call of a script ended. @param outcome `ok`, or the kind of its failure */
@@ -29,8 +22,12 @@ export interface StoreObserver extends ApprovalObserver {
   batched(checks: number): void;
   /** The number of shards that are known to be down and get no calls. A store without shards counts as one. */
   breakersOpen(count: number): void;
-  /** This amount of work is not done yet. */
-  catchingUp(what: CatchUp, undone: number): void;
+  /**
+   * This amount of work after an outage is not done yet.
+   * @param what `withdrawal`: request ids that Redis has yet to withdraw; `settle`: keys with waiters whose settle failed
+   *   or has not been sent yet
+   */
+  catchingUp(what: 'withdrawal' | 'settle', undone: number): void;
 }
 
 /**

@@ -2,16 +2,21 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
+import type { CallerSettings } from '../scripts/shared-arguments.js';
+import type { KeyNaming } from '../shared/key-names.js';
+import type { WaitingStore } from '../scripts/scripts.js';
 import { backoffMillis, type StoreObserver } from '../shared/store-observer.js';
 
 const FIRST_RETRY_MILLIS = 50;
 
 /** What all calls of a replica for its waiters have in common. */
-export interface CallsParts {
+export interface CallsParts extends Pick<CallerSettings, 'leaseMillis' | 'limitsOf'> {
+  readonly naming: Pick<KeyNaming, 'namesOf'>;
   /** All names of a call are in one slot. */
   readonly slotOf: (name: string) => number;
   /** Whether the shard of a name in Redis is up, as far as is known. */
   readonly isAvailable: (name: string) => boolean;
+  readonly store: WaitingStore;
   readonly observer: Pick<StoreObserver, 'catchingUp'>;
   readonly clock: Clock;
   readonly ticks: Ticks;

@@ -3,19 +3,13 @@ import type { Quota } from '../../limiter/limiter.js';
 import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
-import type { WaitingStore } from '../scripts/scripts.js';
 
 /** The most approvals of one call, which belong to as many keys at most. */
 const MAX_CLAIMS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
 const MAX_CALLS_UNDER_WAY = 4;
 
-export interface ConfirmationsParts extends Pick<
-  CallsParts,
-  'slotOf' | 'clock' | 'ticks' | 'logger'
-> {
-  readonly store: Pick<WaitingStore, 'confirm'>;
-}
+type Parts = Pick<CallsParts, 'slotOf' | 'clock' | 'ticks' | 'logger' | 'store'>;
 
 /** An approval that is kept for its caller. */
 export interface Unconfirmed {
@@ -37,7 +31,7 @@ export interface Unconfirmed {
  * callers wait.
  */
 export class Confirmations extends BatchedCalls<Unconfirmed> {
-  constructor(parts: ConfirmationsParts) {
+  constructor(parts: Parts) {
     super({
       clock: parts.clock,
       ticks: parts.ticks,
@@ -55,16 +49,13 @@ export class Confirmations extends BatchedCalls<Unconfirmed> {
     this.add([approval]);
   }
 
-  async #confirm(
-    approvals: readonly Unconfirmed[],
-    { clock, store }: ConfirmationsParts,
-  ): Promise<void> {
+  async #confirm(approvals: readonly Unconfirmed[], { clock, store }: Parts): Promise<void> {
     const sentAt = clock.now();
     const byKey = groupBy(approvals, ({ names }) => names.state);
-    const keyClaims = byKey.flatMap((ofKey): KeyClaims[] => {
-      const [first] = ofKey;
-      return first ? [{ names: first.names, claims: ofKey.map(({ claim }) => claim) }] : [];
-    });
+    const keyClaims = byKey.map((ofKey): KeyClaims => ({
+      names: ofKey[0].names,
+      claims: ofKey.map(({ claim }) => claim),
+    }));
     let replies: readonly (Confirmed | Error)[];
     try {
       replies = await store.confirm(keyClaims);

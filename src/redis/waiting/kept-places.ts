@@ -1,22 +1,14 @@
-import type { Logger } from 'pino';
-
-import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches, NotifiedWaiter } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/request.js';
-import { UnavailableError } from '../../limiter/errors.js';
 import { placeIn, type PlaceInQueue, type Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import type { KeyNames } from '../shared/key-names.js';
 import type { Confirmations } from './confirmations.js';
 import type { LocalWaiters } from './local-waiters.js';
-import type { SettleCalls } from './settle-calls.js';
+import type { SettleCalls, SettleCallsParts } from './settle-calls.js';
 import type { StatusCalls } from './status-calls.js';
 
-export interface KeptPlacesParts {
-  readonly names: KeyNames;
+export interface KeptPlacesParts extends Pick<SettleCallsParts, 'names' | 'clock' | 'logger'> {
   readonly statuses: Pick<StatusCalls, 'statusOf'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Whether Redis can be asked about the key, as far as is known. */
   readonly isAvailable: () => boolean;
   readonly confirmations: Pick<Confirmations, 'confirm'>;
@@ -49,15 +41,6 @@ export class KeptPlaces {
       });
     } else {
       waiter.keepOnDisconnect(caller, () => this.keep(waiter, undefined));
-    }
-  }
-
-  /** Leaves all kept places to other replicas. */
-  handOver(): void {
-    for (const waiter of this.waiters.waiters()) {
-      if (waiter.keepMillis === undefined) continue;
-      this.parts.remove(waiter.claimOrId);
-      waiter.fail(new UnavailableError('handed_over'));
     }
   }
 
@@ -122,7 +105,11 @@ export class KeptPlaces {
         if (isConfirmed) {
           this.parts.calls.told(claim, at);
           this.#confirmed(waiter, sentAt, quota);
-        } else this.#grantLost(claim);
+          return;
+        }
+        // The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which.
+        this.waiters.doubtGrant(claim);
+        this.parts.onDoubted();
       },
     });
   }
@@ -142,11 +129,5 @@ export class KeptPlaces {
       fail: (error) => waiter.fail(error),
     };
     this.parts.approvals.approve(notified, release, quota, sentAt + holdMillis);
-  }
-
-  /** The approval has lapsed, or Redis has lost it, or the request belongs to another check. A settle tells which. */
-  #grantLost(claim: string): void {
-    this.waiters.doubtGrant(claim);
-    this.parts.onDoubted();
   }
 }

@@ -1,4 +1,3 @@
-import type { WaitingStore } from '../scripts/scripts.js';
 import type { LeasedPlaces } from '../scripts/several-keys.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import { LEASES_UNSETTLED, LEAST_UNSETTLED, RENEWAL } from '../shared/losses.js';
@@ -74,11 +73,6 @@ export interface LeasedQueue extends LeasedPlaces {
   settleSoon(): void;
 }
 
-export interface LeaseRenewalsParts extends Pick<CallsParts, 'clock' | 'slotOf'> {
-  readonly store: Pick<WaitingStore, 'renew'>;
-  readonly leaseMillis: number;
-}
-
 /**
  * Renews the leases of all queues of this replica, with one timer and many leases in a call. While nothing happens to
  * the waiters, these are the only calls for them.
@@ -92,7 +86,9 @@ export class LeaseRenewals {
   #dueBy = -Infinity;
   #isUnderWay = false;
 
-  constructor(private readonly parts: LeaseRenewalsParts) {
+  constructor(
+    private readonly parts: Pick<CallsParts, 'clock' | 'slotOf' | 'store' | 'leaseMillis'>,
+  ) {
     const { clock, slotOf } = parts;
     this.#timer = new ModeTimer(clock);
     this.#calls = new BatchedCalls({

@@ -183,7 +183,11 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
 
   /** Leaves the kept places to other replicas. Redis keeps them for their time. */
   handOver(): void {
-    this.#kept.handOver();
+    for (const waiter of this.#waiters.waiters()) {
+      if (waiter.keepMillis === undefined) continue;
+      this.#remove(waiter.claimOrId);
+      waiter.fail(new UnavailableError('handed_over'));
+    }
     this.#endIfEmpty();
   }
 

@@ -6,7 +6,6 @@ import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import { type CheckBatcher } from '../checks/check-batcher.js';
 import { type CheckReply, denial } from '../checks/check-replies.js';
-import type { KeyNaming } from '../shared/key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { CallerSettings } from '../scripts/shared-arguments.js';
 import type { CallsParts } from './batched-calls.js';
@@ -15,21 +14,17 @@ import { Lease, LeaseRenewals, leasesUnsettled } from './leases.js';
 import { LocalQueue } from './local-queue.js';
 import { type SettleLine, settleLine } from './settle-calls.js';
 import { StatusCalls } from './status-calls.js';
-import type { WaitingStore } from '../scripts/scripts.js';
 import { WAKE_GRACE_MILLIS } from '../shared/losses.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-export interface LocalQueuesParts
-  extends CallsParts, Pick<CallerSettings, 'replicaId' | 'leaseMillis' | 'limitsOf'> {
+export interface LocalQueuesParts extends CallsParts, Pick<CallerSettings, 'replicaId'> {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly checks: Pick<CheckBatcher, 'check'>;
-  readonly store: WaitingStore;
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
-  readonly naming: Pick<KeyNaming, 'namesOf'>;
   /** The time of the shard of a name in Redis: see `CallerHistory`. */
   readonly latestTime: (name: string) => number | undefined;
   /** From 0 up to 1. */

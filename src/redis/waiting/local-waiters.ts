@@ -27,7 +27,8 @@ export class LocalWaiters {
   readonly #expired = new Set<LocalWaiter>();
   /** How many are queued and doubted. */
   #doubted = 0;
-  #longestHoldMillis = 0;
+  /** The longest time for which the place of any that was here is kept, or its approval is held. */
+  longestHoldMillis = 0;
 
   get size(): number {
     return this.#all.size;
@@ -35,11 +36,6 @@ export class LocalWaiters {
 
   get queued(): number {
     return this.#queued.size;
-  }
-
-  /** The longest time for which the place of any that was here is kept, or its approval is held. */
-  get longestHoldMillis(): number {
-    return this.#longestHoldMillis;
   }
 
   /** Whether the place of any is kept that is queued. */
@@ -73,8 +69,8 @@ export class LocalWaiters {
     };
     const { requestId, claim, claimOrId, holdMillis = 0, keepMillis = 0 } = waiter;
     this.#all.set(claimOrId, asking);
-    this.#longestHoldMillis = Math.max(
-      this.#longestHoldMillis,
+    this.longestHoldMillis = Math.max(
+      this.longestHoldMillis,
       holdMillis,
       MOST_ROUNDED_UP * keepMillis,
     );

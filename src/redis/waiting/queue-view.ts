@@ -56,28 +56,20 @@ export interface QueueViewParts {
  * there will be room. That is the end of the window, or sooner if Redis says so. Times are a clock's milliseconds.
  */
 export class QueueView {
-  #roomAt = 0;
+  /** When there will be room, as far as is known; a time in the past if there is room now. */
+  roomAt = 0;
   /** The same by Redis's clock; undefined if that is not known. */
   #storeRoomAt: number | undefined;
   /** The limits in force, as Redis wrote them last. After a loss of its memory, it gets them from here. */
   #limits = '';
-  #isQueueEmpty = false;
+  /** Whether nobody waits on any replica, so that no window leader is needed. */
+  isQueueEmpty = false;
 
   constructor(private readonly parts: QueueViewParts) {}
 
-  /** Whether nobody waits on any replica, so that no window leader is needed. */
-  get isQueueEmpty(): boolean {
-    return this.#isQueueEmpty;
-  }
-
-  /** When there will be room, as far as is known; a time in the past if there is room now. */
-  get roomAt(): number {
-    return this.#roomAt;
-  }
-
   /** Whole milliseconds until there is room; below 0 after that time. */
   millisToRoom(now: number): number {
-    return Math.round(this.#roomAt - now);
+    return Math.round(this.roomAt - now);
   }
 
   /** What Redis gets of a key that it may have lost. */
@@ -89,7 +81,7 @@ export class QueueView {
   dueAt(isLeading: boolean): number {
     const { delayMillis, graceMillis } = this.parts;
     const delay = this.#storeRoomAt === undefined ? 0 : delayMillis(this.#storeRoomAt);
-    return this.#roomAt + delay + (isLeading ? 0 : graceMillis);
+    return this.roomAt + delay + (isLeading ? 0 : graceMillis);
   }
 
   /** @param hasTickets whether anybody here has one: then the timing of a lost window is needed to create the key again */
@@ -103,7 +95,7 @@ export class QueueView {
     if (millisToRoom !== undefined) this.#learnRoom(now, heard, at, millisToRoom);
     else if (!hasTickets) this.#forgetWindow(now);
     if (heard === 'late') return;
-    this.#isQueueEmpty = waiting === 0;
+    this.isQueueEmpty = waiting === 0;
     // A key that Redis does not know has none. Redis has to get the earlier ones.
     if (limits) this.#limits = limits;
   }
@@ -116,17 +108,17 @@ export class QueueView {
   #learnRoom(now: number, heard: Heard, at: number, millisToRoom: number): void {
     const roomAt = now + millisToRoom;
     const storeRoomAt = at + millisToRoom;
-    const isAhead = now < this.#roomAt;
+    const isAhead = now < this.roomAt;
     if (heard === 'late') {
-      if (roomAt >= this.#roomAt && isAhead) return;
-      this.#roomAt = roomAt;
+      if (roomAt >= this.roomAt && isAhead) return;
+      this.roomAt = roomAt;
       this.#storeRoomAt = undefined;
       return;
     }
     const isSameMoment =
       this.#storeRoomAt !== undefined &&
       Math.abs(storeRoomAt - this.#storeRoomAt) < SAME_MOMENT_MILLIS;
-    this.#roomAt = isSameMoment && isAhead ? Math.min(roomAt, this.#roomAt) : roomAt;
+    this.roomAt = isSameMoment && isAhead ? Math.min(roomAt, this.roomAt) : roomAt;
     this.#storeRoomAt = storeRoomAt;
   }
 
@@ -135,7 +127,7 @@ export class QueueView {
     const { windowMillis } = this.parts;
     const millis =
       this.#limits === '' ? windowMillis() : limitsIn(this.#limits).limits[0].windowMillis;
-    this.#roomAt = now + millis;
+    this.roomAt = now + millis;
     this.#storeRoomAt = undefined;
   }
 }

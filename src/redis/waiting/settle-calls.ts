@@ -30,8 +30,10 @@ export interface SettleCallsParts {
  * and renews the lease.
  */
 export class SettleCalls {
-  #failure: unknown;
-  #underWay: Promise<SettleReply | undefined> | undefined;
+  /** The error of the last call, if that failed. */
+  failure: unknown;
+  /** Resolves when the call under way has ended; undefined if there is none. */
+  underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
   /** The waiters that were told of an approval during the call under way, and when Redis gave it. */
   readonly #toldMeanwhile = new Map<string, number>();
@@ -43,24 +45,14 @@ export class SettleCalls {
     private readonly parts: SettleCallsParts,
   ) {}
 
-  /** Resolves when the call under way has ended; undefined if there is none. */
-  get underWay(): Promise<unknown> | undefined {
-    return this.#underWay;
-  }
-
-  /** The error of the last call, if that failed. */
-  get failure(): unknown {
-    return this.#failure;
-  }
-
   /**
    * Calls the script, and doubts the places that Redis may have dropped.
    * @param known of a key that Redis may have lost
    * @returns undefined if the call failed
    */
   settle(known: KnownWindow): Promise<SettleReply | undefined> {
-    this.#underWay = this.#settle(known);
-    return this.#underWay;
+    this.underWay = this.#settle(known);
+    return this.underWay;
   }
 
   /**
@@ -69,7 +61,7 @@ export class SettleCalls {
    * @param at when it was approved, by Redis's clock; undefined if that is not known
    */
   told(claim: string, at: number | undefined): void {
-    if (this.#underWay && at !== undefined) this.#toldMeanwhile.set(claim, at);
+    if (this.underWay && at !== undefined) this.#toldMeanwhile.set(claim, at);
   }
 
   /**
@@ -78,7 +70,7 @@ export class SettleCalls {
    */
   withdraw(claims: readonly string[]): void {
     if (claims.length === 0) return;
-    if (this.#underWay) {
+    if (this.underWay) {
       this.#withdrawAfterwards.push(...claims);
       return;
     }
@@ -94,7 +86,7 @@ export class SettleCalls {
     if (hadLapsed) this.waiters.doubtAll();
     this.#toldMeanwhile.clear();
     const reply = await this.#call(known, this.waiters.takeDoubted(MAX_ASKED_PER_CALL));
-    this.#underWay = undefined;
+    this.underWay = undefined;
     this.withdraw([...this.#withdrawAfterwards.splice(0), ...this.#putBackForNobody(reply)]);
     if (!reply) {
       this.waiters.doubtAll();
@@ -109,11 +101,16 @@ export class SettleCalls {
   async #call(known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply | undefined> {
     try {
       const reply = await this.parts.store.settle(this.parts.names, known, askedAbout);
-      this.#failure = undefined;
+      this.failure = undefined;
       return reply;
     } catch (error) {
-      if (this.#failure === undefined) this.#log(error);
-      this.#failure = error;
+      if (this.failure === undefined) {
+        // The breaker logs that the store is down. A line for every key would say nothing new.
+        const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
+        const { state } = this.parts.names;
+        this.parts.logger[level]({ err: error, state }, 'settle failed; its waiters keep waiting');
+      }
+      this.failure = error;
       this.#awaitEnd(error);
       return undefined;
     }
@@ -130,13 +127,6 @@ export class SettleCalls {
     const ending = (this.#ending = error.ended.then(() => {
       if (this.#ending === ending) this.#ending = undefined;
     }));
-  }
-
-  #log(error: unknown): void {
-    // The breaker logs that the store is down. A line for every key would say nothing new.
-    const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
-    const { state } = this.parts.names;
-    this.parts.logger[level]({ err: error, state }, 'settle failed; its waiters keep waiting');
   }
 }
 

@@ -8,10 +8,6 @@ const MAX_REQUESTS_PER_CALL = 100;
 /** More would pile up while Redis stalls. */
 const MAX_CALLS_UNDER_WAY = 16;
 
-export interface StatusCallsParts extends Pick<CallsParts, 'clock' | 'ticks'> {
-  readonly store: Pick<WaitingStore, 'statuses'>;
-}
-
 interface Question {
   readonly names: KeyNames;
   readonly requestId: string;
@@ -21,7 +17,11 @@ interface Question {
 
 /** Asks Redis what requests are: many waits may end at the same moment. Requests of one key share their calls. */
 export class StatusCalls extends BatchedCalls<Question> {
-  constructor({ clock, ticks, store }: StatusCallsParts) {
+  constructor({
+    clock,
+    ticks,
+    store,
+  }: Pick<CallsParts, 'clock' | 'ticks'> & { readonly store: Pick<WaitingStore, 'statuses'> }) {
     super({
       clock,
       ticks,

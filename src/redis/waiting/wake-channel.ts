@@ -104,13 +104,9 @@ export class WakeChannel {
     } else if ('memoryLost' in message) {
       listener.onMemoryLost();
     } else {
-      listener.onWake(this.#ofReplica(message));
+      const { replicaId } = this;
+      const granted = message.granted.flatMap((claim) => claimHere(claim, replicaId) ?? []);
+      listener.onWake({ ...message, granted, ended: endedHere(message.ended, replicaId) });
     }
-  }
-
-  #ofReplica(message: z.infer<typeof wakeSchema>): Wake {
-    const { replicaId } = this;
-    const granted = message.granted.flatMap((claim) => claimHere(claim, replicaId) ?? []);
-    return { ...message, granted, ended: endedHere(message.ended, replicaId) };
   }
 }

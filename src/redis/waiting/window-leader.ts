@@ -115,17 +115,22 @@ export class WindowLeader {
  */
 const MAX_UNDER_WAY = 16;
 
-type Guard = Pick<CallGuard, 'run'>;
-
-/** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when needed. */
-export function redisMutexes(commands: Redis | Cluster, guard: Guard, clock: Clock): CreateMutex {
+/**
+ * Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when needed. A `Mutex` has one
+ * time-out for its whole life, so each term has a `Mutex` of its own.
+ */
+export function redisMutexes(
+  commands: Redis | Cluster,
+  guard: Pick<CallGuard, 'run'>,
+  clock: Clock,
+): CreateMutex {
   const elections = new BatchedCalls<() => Promise<void>>({
     clock,
     mostUnderWay: MAX_UNDER_WAY,
     call: ([elect]) => elect(),
   });
-  return (name, candidate) =>
-    new RedisElectionMutex(commands, name, candidate, (send) => {
+  return (name, identifier) => {
+    const run = <Reply>(send: () => Promise<Reply>): Promise<Reply> => {
       const call = {
         script: 'elect',
         name,
@@ -138,49 +143,28 @@ export function redisMutexes(commands: Redis | Cluster, guard: Guard, clock: Clo
       return new Promise((resolve, reject) =>
         elections.add([() => guard.run(call).then(resolve, reject)]),
       );
-    });
-}
-
-type Run = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
-
-/** A `Mutex` of redis-semaphore has one time-out for its whole life, so each term has a `Mutex` of its own. */
-class RedisElectionMutex implements ElectionMutex {
-  #acquired: Mutex | undefined;
-
-  constructor(
-    private readonly commands: Redis | Cluster,
-    private readonly name: string,
-    private readonly candidate: string,
-    private readonly run: Run,
-  ) {}
-
-  tryAcquire(millis: number): Promise<boolean> {
-    return this.#take(this.#mutex(millis));
-  }
-
-  prolong(millis: number): Promise<boolean> {
-    return this.#take(this.#mutex(millis, { acquiredExternally: true }));
-  }
-
-  async release(): Promise<void> {
-    const acquired = this.#acquired;
-    if (acquired) await this.run(() => acquired.release());
-  }
-
-  #mutex(millis: number, options: { readonly acquiredExternally?: true } = {}): Mutex {
-    return new Mutex(this.commands, this.name, {
-      identifier: this.candidate,
-      lockTimeout: Math.ceil(millis),
-      refreshInterval: 0,
-      acquireAttemptsLimit: 1,
-      retryInterval: 1,
-      ...options,
-    });
-  }
-
-  async #take(mutex: Mutex): Promise<boolean> {
-    const isTaken = await this.run(() => mutex.tryAcquire());
-    if (isTaken) this.#acquired = mutex;
-    return isTaken;
-  }
+    };
+    let acquired: Mutex | undefined;
+    const take = async (millis: number, acquiredExternally?: true): Promise<boolean> => {
+      const mutex = new Mutex(commands, name, {
+        identifier,
+        lockTimeout: Math.ceil(millis),
+        refreshInterval: 0,
+        acquireAttemptsLimit: 1,
+        retryInterval: 1,
+        ...(acquiredExternally && { acquiredExternally }),
+      });
+      const isTaken = await run(() => mutex.tryAcquire());
+      if (isTaken) acquired = mutex;
+      return isTaken;
+    };
+    return {
+      tryAcquire: (millis) => take(millis),
+      prolong: (millis) => take(millis, true),
+      release: async () => {
+        const mutex = acquired;
+        if (mutex) await run(() => mutex.release());
+      },
+    };
+  };
 }

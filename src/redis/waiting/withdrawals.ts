@@ -1,8 +1,7 @@
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { LimitsOf } from '../../limiter/limiter.js';
 import { longestCountMillis } from '../../limiter/limits.js';
 import type { KeyClaims } from '../scripts/several-keys.js';
-import type { KeyNames, KeyNaming } from '../shared/key-names.js';
+import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
 import type { WaitingStore } from '../scripts/scripts.js';
 
@@ -14,11 +13,8 @@ const IDS_FOR_KEY = MAX_IDS_PER_CALL / MAX_KEYS_PER_CALL;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
 const MAX_KEYS_UNDER_WAY = 100;
 
-export interface WithdrawalsParts extends CallsParts {
+interface WithdrawalsParts extends Omit<CallsParts, 'store'> {
   readonly store: Pick<WaitingStore, 'withdraw'>;
-  readonly naming: Pick<KeyNaming, 'namesOf'>;
-  readonly limitsOf: LimitsOf;
-  readonly leaseMillis: number;
   /** Whether requests for the key wait here. They renew its lease, and with it every place of this replica. */
   readonly isWaitedFor: (key: string) => boolean;
 }
@@ -37,7 +33,7 @@ interface Pending {
 }
 
 /** A check whose call failed and may have run: its request may have a place that is kept. */
-export interface FailedCheck {
+interface FailedCheck {
   readonly key: string;
   readonly claim: string;
   readonly keepMillis: number;
@@ -174,10 +170,11 @@ export class Withdrawals {
   }
 
   async #withdraw(keys: readonly Pending[]): Promise<void> {
-    const withdrawals = keys.map((pending): KeyClaims => ({
-      names: pending.names,
-      claims: takeFirst(pending, MAX_IDS_PER_CALL),
-    }));
+    const withdrawals = keys.map((pending): KeyClaims => {
+      const ids = [...pending.ids];
+      pending.ids = new Set(ids.slice(MAX_IDS_PER_CALL));
+      return { names: pending.names, claims: ids.slice(0, MAX_IDS_PER_CALL) };
+    });
     let replies: readonly (number | Error)[];
     try {
       replies = await this.parts.store.withdraw(withdrawals);
@@ -209,11 +206,4 @@ export class Withdrawals {
     this.#count(pending.ids.size - claims.length - added.size);
     this.#calls.addLater([pending], failure);
   }
-}
-
-/** Takes the first ids to withdraw, in their order. */
-function takeFirst(pending: Pending, most: number): string[] {
-  const all = [...pending.ids];
-  pending.ids = new Set(all.slice(most));
-  return all.slice(0, most);
 }

@@ -126,7 +126,7 @@ test('a channel that is unsubscribed while it is being subscribed is not reporte
 
 test('a channel that is subscribed without a connection is subscribed on the next', async () => {
   await subscribe(channel);
-  const cut = until(() => !connections.isReady || undefined);
+  const cut = until(() => connections.commands.status !== 'ready' || undefined);
   await redis.client.client('KILL', 'TYPE', 'PUBSUB');
   await redis.client.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES');
   await cut;

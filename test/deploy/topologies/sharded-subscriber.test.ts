@@ -2,10 +2,7 @@ import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import { clientOptions } from '../../../src/redis/connections/connection-settings.js';
-import {
-  ShardedSubscriber,
-  type Topology,
-} from '../../../src/redis/connections/cluster-connections.js';
+import { ShardedSubscriber } from '../../../src/redis/connections/cluster-connections.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { killSubscriberConnections } from '../../support/kill-connections.js';
 import { recordLog } from '../../support/recorded-log.js';
@@ -58,7 +55,7 @@ afterEach(async () => {
 });
 
 function createSubscriber(
-  topology: Topology,
+  topology: ConstructorParameters<typeof ShardedSubscriber>[0],
   timeoutMillis: number,
   logger: Logger,
 ): ShardedSubscriber {

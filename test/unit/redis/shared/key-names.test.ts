@@ -105,14 +105,10 @@ test('keyOf finds any key in the name of its state, whatever the prefix', () => 
 });
 
 describe('namesOnEachShard', () => {
-  /** Nobody asks the connections. */
-  const NONE = undefined as never;
   const found = (shards: readonly string[]) => {
     let asked = 0;
-    const primaries = (): ReadonlyMap<string, never> =>
-      new Map(shards.map((shard) => [shard, NONE]));
     const shardOf = (): string => shards[asked++ % shards.length] ?? 'unknown';
-    return { names: naming.namesOnEachShard({ primaries, shardOf }), asked };
+    return { names: naming.namesOnEachShard(shards.length, shardOf), asked };
   };
 
   test('finds a name on each shard, and then looks no further', () => {
