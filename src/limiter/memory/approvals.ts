@@ -6,20 +6,12 @@ import { Holds, type HeldState } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
-import type { MemoryBudget } from './memory-budget.js';
+import type { InstanceBounds, MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/waiting-list.js';
 import { kindOf } from '../kinds/kinds.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
-
-/** How much a limiter keeps of each key. */
-export interface InstanceBounds {
-  /** The most ids of approvals that are kept for a window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals that are held. */
-  readonly maxHoldsPerKey: number;
-}
 
 /** What became of an amendment. */
 export type AmendOutcome = Amended | RejectedAmendment | 'unknown' | 'store_full';
@@ -41,7 +33,7 @@ export class Approvals {
     readonly budget: MemoryBudget,
   ) {
     this.#window = createWindow(now, own);
-    this.#limits = [this.#create(now, own, this.#window)];
+    this.#limits = [createLimit(own, this.#window, this, now)];
     this.takeFurther(now, further);
   }
 
@@ -327,7 +319,7 @@ export class Approvals {
     }
     const isWindow = kindOf(rule.algorithm).hasBoundary;
     this.#window = isWindow ? createWindow(now, rule) : this.#periods(now, rule);
-    const own = this.#create(now, rule, this.#window);
+    const own = createLimit(rule, this.#window, this, now);
     own.carry(before.sum);
     before.clear();
     this.#limits = [own, ...further];
@@ -351,7 +343,7 @@ export class Approvals {
       const kept = before.find((limit) => limit.continuesAs(rule));
       kept?.change(now, rule);
       if (kept) return kept;
-      const limit = this.#create(now, rule, createWindow(now, rule));
+      const limit = createLimit(rule, createWindow(now, rule), this, now);
       limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
       return limit;
     });
@@ -400,10 +392,6 @@ export class Approvals {
     for (const limit of this.#limits) limit.noteGivenBack();
     if (this.#usedOfAll < before) this.#releasedAt = now;
     return result;
-  }
-
-  #create(now: number, limit: Limit, window: Window): CountedLimit {
-    return createLimit(now, limit, window, this, this.bounds.maxIdsPerKey, this.budget);
   }
 
   /** What they take of all limits together. */

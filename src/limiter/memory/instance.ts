@@ -21,10 +21,10 @@ import {
 } from './instance-decision.js';
 import { isHeld, type RequestTerms, termsOf } from '../request.js';
 import { approvalStatus, detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
-import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
+import { type AmendOutcome, Approvals } from './approvals.js';
 import { type ClaimOutcome, NamedRequests } from './named-requests.js';
 import { microsOf, type Window } from './limits/window.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
+import { type InstanceBounds, type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { arrivalOf } from './queue/waiting-list.js';
 import { WaitingQueue } from './queue/waiting-queue.js';
 import { RulesInForce } from './rules-in-force.js';

@@ -1,8 +1,7 @@
 /* eslint-disable @typescript-eslint/require-await -- as the interface has it */
 import type { Clock } from '../../common/clock.js';
-import { endOfTick, eventLoop, inTicks } from '../../common/ticks.js';
+import { endOfTick, inTicks } from '../../common/ticks.js';
 import { newUuid } from '../../common/uuid.js';
-import { ApprovalBatches } from '../approval-batches.js';
 import { type CallerPresence, nextClaimNumber, parseClaim } from '../request.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
@@ -27,7 +26,7 @@ import { Instance } from './instance.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
 import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { Waiters, Waits } from './waits.js';
+import { Waits } from './waits.js';
 
 interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;
@@ -39,7 +38,6 @@ interface Entry<Policy extends KeyLimits> {
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
   readonly #entries = new KeyMap<Entry<Policy>>();
-  readonly #waiters: Waiters<Entry<Policy>>;
   readonly #waits: Waits<Entry<Policy>>;
   #isClosed = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
@@ -57,15 +55,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
-    this.#waiters = new Waiters(this.#bounds.maxWaiters);
-    this.#waits = new Waits({
-      waiters: this.#waiters,
-      approvals: new ApprovalBatches(eventLoop, clock),
-      clock,
-      now: () => this.#now(),
-      onChange: (entry) => {
-        this.#settleWhenRoom(entry);
-      },
+    const now = (): number => this.#now();
+    this.#waits = new Waits(this.#bounds.maxWaiters, clock, now, (entry) => {
+      this.#settleWhenRoom(entry);
     });
     this.#sweep = new Sweep(this.#entries, clock, (key, entry) => {
       this.#free(key, entry);
@@ -73,7 +65,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   waiting(key?: string): number {
-    return key === undefined ? this.#waiters.size : (this.#entries.get(key)?.instance.waiting ?? 0);
+    return key === undefined ? this.#waits.size : (this.#entries.get(key)?.instance.waiting ?? 0);
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
@@ -82,12 +74,12 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const { requestId = newUuid() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
-    const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
+    const asked = request.canWait ? this.#waits.withPlace(request, entry, requestId) : request;
     const decision = entry.instance.check(now, requestId, asked, number);
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
     if (decision === 'takes_over' || decision === 'wait_expired') {
-      this.#waiters.fail(entry, requestId, 'taken_over');
+      this.#waits.fail(entry, requestId, 'taken_over');
     }
     if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
@@ -119,7 +111,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
 
   limitsChanged(): void {
     // There may be far more keys than waiters.
-    inTicks([...this.#waiters.entries], (entry) => {
+    inTicks([...this.#waits.entries], (entry) => {
       this.#settle(entry);
     });
   }
@@ -139,7 +131,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#sweep.stop();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
-    this.#waiters.failAll(() => new UnavailableError('shutting_down'));
+    this.#waits.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
 
@@ -312,7 +304,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     if (!entry) return false;
     const isReleased = entry.instance.release(now, requestId, isUnused, number);
     // If it waited, it has been withdrawn.
-    if (isReleased) this.#waiters.fail(entry, requestId, 'withdrawn');
+    if (isReleased) this.#waits.fail(entry, requestId, 'withdrawn');
     // The limit that has room last may be another now.
     this.#settleWhenRoom(entry);
     return isReleased;

@@ -272,13 +272,14 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     const removed = this.#waiters.remove(claim);
     if (!removed) return undefined;
     this.parts.onSizeChange(-1);
-    if (removed.waiter.keepMillis !== undefined) removed.waiter.endPlace();
+    if (removed.waiter.request.keepMillis !== undefined) removed.waiter.endPlace();
     return removed;
   }
 
   /** @param waitedMillis since the request got its ticket */
   #startTimers(waiter: Waiter, waitedMillis: number): void {
-    const { claimOrId: claim, keepMillis } = waiter;
+    const { claimOrId: claim } = waiter;
+    const { keepMillis } = waiter.request;
     const expire = (): void => {
       this.#waiters.expire(claim);
       this.#fire('due');
@@ -371,7 +372,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   ): void {
     const waiter = this.#waiters.get(claim)?.waiter;
     if (!waiter) return;
-    if (waiter.keepMillis !== undefined) {
+    if (waiter.request.keepMillis !== undefined) {
       this.#kept.granted(waiter, at);
       return;
     }

@@ -1,7 +1,5 @@
-import type { TokenBucketAlgorithm } from '../../kinds/token-bucket.js';
 import { capacityOf, type Limit } from '../../limits.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { EPSILON, type WithHolds } from './counted-limit.js';
+import { EPSILON, type KeyOfLimit } from './counted-limit.js';
 import { MovingLimit } from './moving-limit.js';
 import type { Taken } from './recent-ids.js';
 import { microsOf, type Window } from './window.js';
@@ -19,8 +17,6 @@ const CREDIT_MICROS = 30_000;
 /** The longest time for which anything counts, in windows: a level is at most the burst and the maximum. */
 const MOST_WINDOWS = 3;
 
-type BucketLimit = Limit<TokenBucketAlgorithm>;
-
 /**
  * A limit with an even pace: the maximum per window, and up to `burst` at once. It has a level, which approvals raise by
  * their hits, and which drains by the maximum per window. An approval fits if the level stays within the burst. So in any
@@ -34,7 +30,7 @@ type BucketLimit = Limit<TokenBucketAlgorithm>;
  * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
-export class TokenBucket extends MovingLimit<BucketLimit> {
+export class TokenBucket extends MovingLimit {
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
@@ -55,15 +51,8 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
   /** The number of its periods so far. */
   #generation = 0;
 
-  constructor(
-    now: number,
-    limit: BucketLimit,
-    window: Window,
-    key: WithHolds,
-    maxIds: number,
-    budget: MemoryBudget,
-  ) {
-    super(limit, window, key, maxIds, budget);
+  constructor(limit: Limit, window: Window, key: KeyOfLimit, now: number) {
+    super(limit, window, key);
     this.#maximum = limit.maximum;
     this.#now = microsOf(now);
   }
@@ -124,7 +113,7 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
 
   /** A period of another length that begins here ends no generation: its ids may count for as long as it lasts. */
   change(now: number, limit: Limit): void {
-    this.limit = limit as BucketLimit;
+    this.limit = limit;
     if (limit.windowMillis !== this.millis) {
       this.#endPace();
       this.window.change(now, limit.windowMillis);
@@ -133,8 +122,8 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
     this.maximum = limit.maximum;
   }
 
-  copy(key: WithHolds, window = this.window.copy()): TokenBucket {
-    const copy = new TokenBucket(0, this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
+  copy(key: KeyOfLimit, window = this.window.copy()): TokenBucket {
+    const copy = new TokenBucket(this.limit, window, key, 0);
     copy.ids = this.ids.copy();
     copy.#maximum = this.#maximum;
     copy.#level = this.#level;
