@@ -2,7 +2,7 @@ import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
 import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
 import { isHeld, type LimitedRequest, type RequestTerms, termsOf } from '../request.js';
-import { Holds, type HeldState } from './holds.js';
+import { Holds, type HeldState, hitsOf } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
@@ -92,18 +92,13 @@ export class Approvals {
     return this.#limits[0];
   }
 
-  /** Whether an approval is kept until its caller has got it. */
-  isUnclaimed(id: string): boolean {
-    return this.#holds?.isUnclaimed(id) ?? false;
-  }
-
   /**
    * The caller has got an unclaimed approval: from now on it counts as it was asked for. It does not exceed a maximum, since
    * it has counted as a held one.
    * @returns false if there is no memory for it, so that nothing has changed
    */
   claim(now: number, id: string): boolean {
-    const request = this.#holds?.requestOf(id) ?? {};
+    const request = this.#holds?.get(id)?.request ?? {};
     if (isHeld(request)) {
       this.#holds?.claim(now, id);
       return true;
@@ -260,14 +255,15 @@ export class Approvals {
 
   /** Whether an approval counts, as of the last operation. */
   counts(now: number, id: string): boolean {
-    const lapse = this.#holds?.lapseOf(id) ?? -Infinity;
+    const lapse = this.#holds?.get(id)?.lapsesAt ?? -Infinity;
     return lapse > now || this.#limits.some((limit) => limit.takenBy(id) !== undefined);
   }
 
   /** The hits of an approval that counts, as far as they are known; undefined if it does not count. */
   #hitsOf(id: string): number | undefined {
-    const taken = this.#limits.map((limit) => limit.takenBy(id));
-    return this.#holds?.hitsOf(id) ?? taken.find((hits) => hits !== undefined);
+    const held = this.#holds?.get(id);
+    if (held) return hitsOf(held.request);
+    return this.#limits.map((limit) => limit.takenBy(id)).find((hits) => hits !== undefined);
   }
 
   /**

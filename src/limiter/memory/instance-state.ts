@@ -59,8 +59,8 @@ export function approvalStatus(
   approvals: Approvals,
   record: RequestRecord | undefined,
 ): RequestStatus | undefined {
-  const lapse = approvals.holds?.lapseOf(requestId);
-  if (lapse !== undefined) return { status: 'approved', holdMillis: lapse - now };
+  const hold = approvals.holds?.get(requestId);
+  if (hold) return { status: 'approved', holdMillis: hold.lapsesAt - now };
   // A check with a chosen id gets the same approval also after its window.
   const isApproved = record ? record.state === 'approved' : approvals.counts(now, requestId);
   return isApproved ? { status: 'approved' } : undefined;

@@ -103,10 +103,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {
-    return inPages(this.#entries.keys(), (key) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.inspect(now);
-    });
+    return inPages(this.#entries.keys(), (key) =>
+      this.#look(key, (instance, now) => instance.inspect(now)),
+    );
   }
 
   limitsChanged(): void {
@@ -146,11 +145,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     },
 
     amend: async ({ key, requestId, ...amendment }) => {
-      const now = this.#now();
-      const entry = this.#find(key, now);
-      const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';
-      // A hold may lapse earlier than before.
-      if (entry) this.#settleWhenRoom(entry);
+      const amended = this.#change(key, ({ instance }, now) =>
+        instance.amend(now, requestId, amendment),
+      );
       if (amended === 'store_full') throw new StoreFullError();
       return amended === 'unknown' ? undefined : amended;
     },
@@ -176,13 +173,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return reported;
     },
 
-    refund: async ({ key, hits, list }) => {
-      const now = this.#now();
-      const entry = this.#find(key, now);
-      const refunded = entry?.instance.refund(now, hits, list) ?? 0;
-      if (entry) this.#settleWhenRoom(entry);
-      return refunded;
-    },
+    refund: async ({ key, hits, list }) =>
+      this.#change(key, ({ instance }, now) => instance.refund(now, hits, list)) ?? 0,
 
     peek: async (request) => {
       if (this.#isClosed) throw new UnavailableError('shutting_down');
@@ -198,15 +190,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
     },
 
-    inspect: async ({ key }) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.inspect(now);
-    },
+    inspect: async ({ key }) => this.#look(key, (instance, now) => instance.inspect(now)),
 
-    examine: async ({ key, mostQueued }) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.examine(now, mostQueued);
-    },
+    examine: async ({ key, mostQueued }) =>
+      this.#look(key, (instance, now) => instance.examine(now, mostQueued)),
 
     holdings: async ({ key }) => toHoldings(key, this.#held(key)),
 
@@ -217,8 +204,26 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #held(key: string): Iterable<HeldApproval> {
+    return this.#look(key, ({ approvals }, now) => approvals.holds?.held(now)) ?? [];
+  }
+
+  #look<Seen>(key: string, look: (instance: Instance, now: number) => Seen): Seen | undefined {
     const now = this.#now();
-    return this.#find(key, now)?.instance.approvals.holds?.held(now) ?? [];
+    const entry = this.#find(key, now);
+    return entry && look(entry.instance, now);
+  }
+
+  /** Changes a key that exists. The limit that has room next may be another then, and a hold may lapse earlier. */
+  #change<Result>(
+    key: string,
+    change: (entry: Entry<Policy>, now: number) => Result,
+  ): Result | undefined {
+    const now = this.#now();
+    const entry = this.#find(key, now);
+    if (!entry) return undefined;
+    const result = change(entry, now);
+    this.#settleWhenRoom(entry);
+    return result;
   }
 
   /** Whole milliseconds, as Redis's scripts count them. */
@@ -299,15 +304,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
    * @param number of the check that asked for it; by default, of any
    */
   #release(key: string, requestId: string, isUnused: boolean, number?: number): boolean {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    if (!entry) return false;
-    const isReleased = entry.instance.release(now, requestId, isUnused, number);
-    // If it waited, it has been withdrawn.
-    if (isReleased) this.#waits.fail(entry, requestId, 'withdrawn');
-    // The limit that has room last may be another now.
-    this.#settleWhenRoom(entry);
-    return isReleased;
+    const isReleased = this.#change(key, (entry, now) => {
+      const wasKnown = entry.instance.release(now, requestId, isUnused, number);
+      // If it waited, it has been withdrawn.
+      if (wasKnown) this.#waits.fail(entry, requestId, 'withdrawn');
+      return wasKnown;
+    });
+    return isReleased ?? false;
   }
 
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */

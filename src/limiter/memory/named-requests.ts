@@ -10,7 +10,6 @@ import {
 } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import type { MemoryBudget } from './memory-budget.js';
 import { Heap, type HeapItem } from './heap.js';
 import { arrivalOf } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -60,15 +59,12 @@ export class NamedRequests {
   /**
    * @param approvals those of the key
    * @param queue the queue of the key
-   * @param max the most requests that are remembered. Those that wait are bounded by the queue
    * @param onUnclaimed called when an approval has lapsed that was kept for its caller
    */
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
     private readonly onUnclaimed: () => void = () => undefined,
-    private readonly max = REMEMBERED_WINDOWS * approvals.bounds.maxIdsPerKey,
-    private readonly budget: MemoryBudget = approvals.budget,
   ) {}
 
   /** Whether it has any. */
@@ -96,7 +92,9 @@ export class NamedRequests {
   ): InstanceDecision | RecordDecision {
     const record = this.#records.get(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.#records.size - this.queue.size >= this.max) return 'key_full';
+    // Those that wait are bounded by the queue.
+    const most = REMEMBERED_WINDOWS * this.approvals.bounds.maxIdsPerKey;
+    if (this.#records.size - this.queue.size >= most) return 'key_full';
     const terms = termsOf(request);
     if (!this.add(id, terms, number)) return 'store_full';
     const decision = decideNew(terms);
@@ -116,7 +114,7 @@ export class NamedRequests {
   /** The state of a request. @returns undefined if it is unknown */
   stateOf(id: string): RequestState | undefined {
     const record = this.#records.get(id);
-    const hasLapsed = record?.state === 'held' && this.approvals.holds?.hitsOf(id) === undefined;
+    const hasLapsed = record?.state === 'held' && this.approvals.holds?.get(id) === undefined;
     return hasLapsed ? 'lapsed' : record?.state;
   }
 
@@ -126,7 +124,7 @@ export class NamedRequests {
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, request: RequestTerms, owner: number): boolean {
-    if (!this.budget.take(BYTES_PER_RECORD)) return false;
+    if (!this.approvals.budget.take(BYTES_PER_RECORD)) return false;
     const undue = { changedAt: -Infinity, dueAt: Infinity, index: 0 };
     this.#records.set(id, { id, request, owner, state: 'new', ...undue });
     return true;
@@ -141,7 +139,8 @@ export class NamedRequests {
   /** These requests were approved from the queue. Some may have no record. */
   approveAll(now: number, ids: readonly string[]): void {
     for (const id of ids) {
-      if (this.approvals.isUnclaimed(id)) this.become(now, id, 'unclaimed');
+      const isUnclaimed = this.approvals.holds?.get(id)?.state === 'unclaimed';
+      if (isUnclaimed) this.become(now, id, 'unclaimed');
       else this.approve(now, id);
     }
   }
@@ -269,11 +268,11 @@ export class NamedRequests {
     if (!record) return;
     this.#records.delete(id);
     if (record.dueAt < Infinity) this.#order.remove(record);
-    this.budget.giveBack(BYTES_PER_RECORD);
+    this.approvals.budget.giveBack(BYTES_PER_RECORD);
   }
 
   #noteChange(now: number, record: Remembered): void {
-    record.changedAt = this.approvals.holds?.lapseOf(record.id) ?? now;
+    record.changedAt = this.approvals.holds?.get(record.id)?.lapsesAt ?? now;
     // If it is to be forgotten later than before, that is seen when it is due.
     if (this.#endOf(record) < record.dueAt) this.#becomeDue(record);
   }

@@ -46,6 +46,10 @@ export class WaitingList {
   #tail: Entry | undefined;
   #size = 0;
   #lastNumber = 0;
+  /** Of a group: the virtual time at which its head has its turn. */
+  tag = 0;
+  /** Of a group: where it is among the turns. */
+  index = 0;
 
   /** @param name '' for the only list of its kind */
   constructor(
