@@ -109,11 +109,9 @@ export function isHeld({ holdMillis }: RequestTerms): boolean {
 export type RequestState =
   'new' | 'waiting' | 'unclaimed' | 'approved' | 'held' | 'released' | 'withdrawn' | 'lapsed';
 
-/** What a request in some state takes of its limits. */
-type Counting = 'nothing' | 'its windows' | 'every window';
-
 interface StateRules {
-  readonly counts: Counting;
+  /** What a request takes of its limits. */
+  readonly counts: 'nothing' | 'its windows' | 'every window';
   /** The states that may follow. */
   readonly next: readonly RequestState[];
 }

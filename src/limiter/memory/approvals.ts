@@ -103,12 +103,11 @@ export class Approvals {
       this.#holds?.claim(now, id);
       return true;
     }
-    const { hits = 1, list } = request;
-    const limits = this.limitsOf(list);
-    const lacking = limits.findIndex((limit) => !limit.takeHeld(id, hits));
-    if (lacking === -1) this.#holds?.release(id);
-    else for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
-    return lacking === -1;
+    // A limit that keeps the ids of held approvals goes on to count it since it was taken.
+    const limits = this.limitsOf(request.list).filter((limit) => !limit.keepsIdOf(true));
+    const isTaken = this.#take(id, request, false, limits);
+    if (isTaken) this.#holds?.release(id);
+    return isTaken;
   }
 
   /** Whether no more approvals with these terms are kept, held or in a window. */
@@ -120,12 +119,12 @@ export class Approvals {
 
   /** The queue is served, perhaps later than there was room. */
   beginServing(): void {
-    for (const limit of this.#limits) limit.beginServing();
+    for (const limit of this.#limits) limit.beginServing?.();
   }
 
   /** Nobody waits any more. */
   endServing(): void {
-    for (const limit of this.#limits) limit.endServing();
+    for (const limit of this.#limits) limit.endServing?.();
   }
 
   /** Whether one more fits into all limits that count it. */
@@ -147,7 +146,7 @@ export class Approvals {
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
   takeRest(now: number, { hits = 1, list }: RequestTerms): void {
-    for (const limit of this.limitsOf(list)) limit.takeRest(now, hits);
+    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
   }
 
   /** Whether one takes more than the maximum of a limit that counts it. */
@@ -235,20 +234,14 @@ export class Approvals {
     now: number,
     before: number,
     { hits = 1, list }: RequestTerms,
-    { millis, change }: LaterLimits,
+    later: LaterLimits,
   ): number {
     const turns = this.limitsOf(list).map((limit) => {
       const isOwn = limit === this.own;
-      const later = isOwn ? millis : limit.millis;
-      const turn = limit.millisToTurn(
-        now,
-        before,
-        hits,
-        later,
-        isOwn ? change?.maximum : undefined,
-      );
-      const stays = !change || (isOwn ? change.keepsOwn : change.keepsFurther);
-      return stays ? turn : Math.min(turn, change.at - now);
+      const [millis, maximum] = isOwn ? [later.millis, later.maximum] : [limit.millis];
+      const turn = limit.millisToTurn(now, before, hits, millis, maximum);
+      const stays = isOwn ? later.keepsOwn : later.keepsFurther;
+      return stays ? turn : Math.min(turn, later.at - now);
     });
     return Math.max(...turns);
   }
@@ -298,7 +291,10 @@ export class Approvals {
     }
     const hasRolled = this.own.roll(now, ofRules);
     const unclaimed = this.#holds?.takeLapsedUnclaimed();
-    if (unclaimed) this.#giveBackUnclaimed(unclaimed);
+    if (!unclaimed) return hasRolled;
+    // Nobody has got these approvals, so that they count in no limit any more.
+    for (const id of unclaimed) for (const limit of this.#limits) limit.giveBack(id, true);
+    for (const limit of this.#limits) limit.noteGivenBack?.();
     return hasRolled;
   }
 
@@ -314,19 +310,17 @@ export class Approvals {
       return countsUntil([before]);
     }
     const isWindow = kindOf(rule.algorithm).hasBoundary;
-    this.#window = isWindow ? createWindow(now, rule) : this.#periods(now, rule);
+    if (isWindow) this.#window = createWindow(now, rule);
+    else {
+      // Its periods go on from the start of the current window.
+      this.#window = new Window(this.#window.start, rule.windowMillis);
+      this.#window.rollTo(now, rule.windowMillis);
+    }
     const own = createLimit(rule, this.#window, this, now);
     own.carry(before.sum);
     before.clear();
     this.#limits = [own, ...further];
     return countsUntil([own]);
-  }
-
-  /** Returns the periods of another own limit, which go on from the start of the current window. */
-  #periods(now: number, { windowMillis }: Limit): Window {
-    const periods = new Window(this.#window.start, windowMillis);
-    periods.rollTo(now, windowMillis);
-    return periods;
   }
 
   /**
@@ -359,8 +353,13 @@ export class Approvals {
     for (const limit of this.#limits) limit.clear();
   }
 
-  #take(id: string, { hits = 1, list }: RequestTerms, held: boolean): boolean {
-    const limits = this.limitsOf(list);
+  /** @returns false if there is no memory for it, so that nothing has changed */
+  #take(
+    id: string,
+    { hits = 1, list }: RequestTerms,
+    held: boolean,
+    limits = this.limitsOf(list),
+  ): boolean {
     const lacking = limits.findIndex((limit) => !limit.take(id, hits, held));
     if (lacking === -1) return true;
     for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
@@ -375,17 +374,11 @@ export class Approvals {
     return false;
   }
 
-  /** Nobody has got these approvals, so that they count in no limit any more. */
-  #giveBackUnclaimed(ids: readonly string[]): void {
-    for (const id of ids) for (const limit of this.#limits) limit.giveBack(id, true);
-    for (const limit of this.#limits) limit.noteGivenBack();
-  }
-
   /** Changes the approvals, and notes when they take less than before. */
   #change<Result>(now: number, change: () => Result): Result {
     const before = this.#usedOfAll;
     const result = change();
-    for (const limit of this.#limits) limit.noteGivenBack();
+    for (const limit of this.#limits) limit.noteGivenBack?.();
     if (this.#usedOfAll < before) this.#releasedAt = now;
     return result;
   }

@@ -1,5 +1,5 @@
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
-import type { Decision, Peek, Quota, RejectedReport, RemainingReport } from '../limiter.js';
+import type { Decision, Quota, RejectedReport, RemainingReport } from '../limiter.js';
 import type { Limits } from '../limits.js';
 import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
@@ -25,15 +25,6 @@ type DecisionAtOnce = Extract<
   InstanceDecision,
   'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full'
 >;
-
-/** What a check would get that does not wait. */
-export interface InstancePeek {
-  readonly decision: DecisionAtOnce;
-  /** As it is before the check. */
-  readonly quota: Quota;
-  /** The least time until its turn; 0 if it would be approved. */
-  readonly turnMillis: number;
-}
 
 /** What it makes of a check by the record of its request id. */
 export type RecordDecision =
@@ -81,23 +72,6 @@ export function decisionOf(
       throw new StoreFullError();
     default:
       throw new RequestIdConflictError(decision);
-  }
-}
-
-/**
- * Returns what is said of a check that is not sent.
- * @throws UnavailableError if the check could not be decided
- */
-export function peekOf({ decision, quota, turnMillis }: InstancePeek): Peek {
-  switch (decision) {
-    case 'approved':
-      return { outcome: 'approved', quota };
-    case 'key_full':
-      throw new UnavailableError('key_full');
-    default: {
-      const reason = decision === 'denied' ? 'limit_reached' : decision;
-      return { outcome: 'denied', reason, quota, turnMillis };
-    }
   }
 }
 

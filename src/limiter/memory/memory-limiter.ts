@@ -19,7 +19,7 @@ import type {
   Policies,
   StoreCondition,
 } from '../limiter.js';
-import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
+import { decisionOf, rejectionOf } from './instance-decision.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
@@ -182,7 +182,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       const entry = this.#entries.get(request.key);
       const isFound = entry?.instance.isIdle(now) === false;
       const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
-      return peekOf(instance.peek(now, request));
+      return instance.peek(now, request);
     },
 
     statusOf: async ({ key, requestId }) => {

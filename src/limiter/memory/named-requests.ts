@@ -26,16 +26,11 @@ const REMEMBERED_WINDOWS = 3;
 const NO_CHECK = 0;
 
 /** A request whose caller has chosen its id. */
-export interface RequestRecord {
+export interface RequestRecord extends HeapItem {
+  readonly id: string;
   /** What all its checks have to ask for. */
   readonly request: RequestTerms;
   /** The number of the claim of the check that it belongs to. */
-  readonly owner: number;
-  readonly state: RequestState;
-}
-
-interface Remembered extends RequestRecord, HeapItem {
-  readonly id: string;
   owner: number;
   state: RequestState;
   /** When it changed last; in the future for an approval whose hold lapses then. */
@@ -52,9 +47,8 @@ interface Remembered extends RequestRecord, HeapItem {
  * is forgotten when its hold lapses. Times are milliseconds of a clock.
  */
 export class NamedRequests {
-  readonly #records = new Map<string, Remembered>();
-  /** Those that do not wait. */
-  readonly #order = new Heap<Remembered>((one, other) => one.dueAt < other.dueAt);
+  readonly #records = new Map<string, RequestRecord>();
+  readonly #order = new Heap<RequestRecord>((one, other) => one.dueAt < other.dueAt);
 
   /**
    * @param approvals those of the key
@@ -105,7 +99,7 @@ export class NamedRequests {
   }
 
   /** The record of a request as `forget` would leave it. @param counts whether the request is approved and counts */
-  recordAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
+  recordAt(now: number, id: string, counts: boolean): Readonly<RequestRecord> | undefined {
     const record = this.#records.get(id);
     const isOver = record && record.dueAt < Infinity && !counts && this.#endOf(record) <= now;
     return isOver ? undefined : record;
@@ -126,7 +120,9 @@ export class NamedRequests {
   add(id: string, request: RequestTerms, owner: number): boolean {
     if (!this.approvals.budget.take(BYTES_PER_RECORD)) return false;
     const undue = { changedAt: -Infinity, dueAt: Infinity, index: 0 };
-    this.#records.set(id, { id, request, owner, state: 'new', ...undue });
+    const record: RequestRecord = { id, request, owner, state: 'new', ...undue };
+    this.#records.set(id, record);
+    this.#order.add(record);
     return true;
   }
 
@@ -222,7 +218,7 @@ export class NamedRequests {
   #decideKnown(
     now: number,
     id: string,
-    record: Remembered,
+    record: RequestRecord,
     check: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
@@ -267,27 +263,25 @@ export class NamedRequests {
     const record = this.#records.get(id);
     if (!record) return;
     this.#records.delete(id);
-    if (record.dueAt < Infinity) this.#order.remove(record);
+    this.#order.remove(record);
     this.approvals.budget.giveBack(BYTES_PER_RECORD);
   }
 
-  #noteChange(now: number, record: Remembered): void {
+  #noteChange(now: number, record: RequestRecord): void {
     record.changedAt = this.approvals.holds?.get(record.id)?.lapsesAt ?? now;
     // If it is to be forgotten later than before, that is seen when it is due.
     if (this.#endOf(record) < record.dueAt) this.#becomeDue(record);
   }
 
-  #endOf({ state, changedAt }: Remembered): number {
+  #endOf({ state, changedAt }: RequestRecord): number {
     return state === 'unclaimed'
       ? changedAt
       : changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
   }
 
-  #becomeDue(record: Remembered): void {
-    const isNew = record.dueAt === Infinity;
+  #becomeDue(record: RequestRecord): void {
     record.dueAt = this.#endOf(record);
-    if (isNew) this.#order.add(record);
-    else this.#order.update(record);
+    this.#order.update(record);
   }
 }
 

@@ -164,12 +164,8 @@ export class ApprovedIds {
     this.hitCount = 0;
   }
 
-  #at(index: number): number {
-    return this.#table[index] ?? 0;
-  }
-
   #hitsAt(index: number): number {
-    return this.words > UUID_WORDS ? this.#at(index + UUID_WORDS) : 1;
+    return this.words > UUID_WORDS ? (this.#table[index + UUID_WORDS] ?? 0) : 1;
   }
 
   #isFree(index: number): boolean {
@@ -215,7 +211,7 @@ export class ApprovedIds {
     this.idCount -= 1;
     let free = index;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
-      const home = this.#home(this.#at(next + 1));
+      const home = this.#home(this.#table[next + 1] ?? 0);
       // Its search begins behind the free slot, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
       this.#table.copyWithin(free, next, next + this.words);

@@ -124,10 +124,8 @@ export abstract class CountedLimit {
     return false;
   }
 
-  /** Something that counted may have been given back. */
-  noteGivenBack(): void {
-    // Only a report holds it back.
-  }
+  /** Something that counted may have been given back. Only a report holds it back. */
+  noteGivenBack?(): void;
 
   /** Whether an approval with this number of hits fits. */
   fits(hits: number): boolean {
@@ -161,15 +159,6 @@ export abstract class CountedLimit {
   abstract take(id: string, hits: number, isHeld: boolean): boolean;
 
   /**
-   * An approval that was taken as a held one counts from now on as one that is not held, in the window of now. A limit that
-   * counts it since it was taken goes on as before.
-   * @returns false if there is no memory for its id, so that nothing has changed
-   */
-  takeHeld(id: string, hits: number): boolean {
-    return this.keepsIdOf(true) || this.take(id, hits, false);
-  }
-
-  /**
    * Gives back what an approval takes, unless the limit keeps what is released.
    * @param isUnused nobody has got the approval, so that every limit gives it back
    * @returns whether it counted here, other than as a held one
@@ -184,10 +173,11 @@ export abstract class CountedLimit {
     return 0;
   }
 
-  /** A denied check takes what is left of a fixed window, if it lacks room. */
-  takeRest(_now: number, _hits: number): void {
-    // Other kinds have no windows by whose end they have room again.
-  }
+  /**
+   * A denied check takes what is left of a fixed window, if it lacks room. Other kinds have no windows by whose end they have
+   * room again.
+   */
+  takeRest?(now: number, hits: number): void;
 
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
   abstract takenBy(id: string): number | undefined;
@@ -215,8 +205,14 @@ export abstract class CountedLimit {
   ): number;
 
   /** Whether what counts here can be carried over to the limit of other rules. */
-  countsAs(limit: Limit): boolean {
-    return countsAlike(this.limit, limit);
+  countsAs(other: Limit): boolean {
+    const { name, counts, lanes, keepsReleased } = this.limit;
+    return (
+      name === other.name &&
+      counts === other.counts &&
+      lanes?.join() === other.lanes?.join() &&
+      keepsReleased === other.keepsReleased
+    );
   }
 
   /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
@@ -231,15 +227,11 @@ export abstract class CountedLimit {
   /** Takes a sum that counts in a limit of another kind, without ids. */
   abstract carry(sum: number): void;
 
-  /** The queue is served, perhaps later than there was room. */
-  beginServing(): void {
-    // Only the room of a bucket depends on when it is taken.
-  }
+  /** The queue is served, perhaps later than there was room. Only the room of a bucket depends on when it is taken. */
+  beginServing?(): void;
 
   /** Nobody waits any more. */
-  endServing(): void {
-    // As it began.
-  }
+  endServing?(): void;
 
   /**
    * Returns a copy that may roll, and take what waiters need. It finds ids in the original, so that it costs little.
@@ -316,7 +308,7 @@ export abstract class CountedLimit {
   }
 
   /** Whether it has the id of an approval itself. Other ids that are held are kept with their holds, and count with them. */
-  protected keepsIdOf(isHeld: boolean): boolean {
+  keepsIdOf(isHeld: boolean): boolean {
     return !isHeld || !this.countsHeld;
   }
 
@@ -328,14 +320,4 @@ export abstract class CountedLimit {
     if (!held || !this.countsHeld) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }
-}
-
-/** Whether two limits of one name count the same. */
-export function countsAlike(one: Limit, other: Limit): boolean {
-  return (
-    one.name === other.name &&
-    one.counts === other.counts &&
-    one.lanes?.join() === other.lanes?.join() &&
-    one.keepsReleased === other.keepsReleased
-  );
 }

@@ -1,5 +1,5 @@
 import type { RemainingReport } from '../../limiter.js';
-import { calendarOf, isSameCalendar, type Limit } from '../../limits.js';
+import { isSameAlgorithm, type Limit } from '../../limits.js';
 import { ApprovedIds } from './approved-ids.js';
 import { CountedLimit, type KeyOfLimit } from './counted-limit.js';
 import type { Window } from './window.js';
@@ -163,7 +163,7 @@ export class FixedWindow extends CountedLimit {
   }
 
   protected override hasSameSteps(other: Limit): boolean {
-    return isSameCalendar(calendarOf(this.limit), calendarOf(other));
+    return isSameAlgorithm(this.limit, other);
   }
 
   forgetEnded(now: number): void {

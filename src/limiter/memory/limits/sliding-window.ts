@@ -35,7 +35,9 @@ export class SlidingWindow extends MovingLimit {
   }
 
   get sum(): number {
-    return total(this.#sums.values());
+    let sum = 0;
+    for (const part of this.#sums.values()) sum += part;
+    return sum;
   }
 
   /**
@@ -162,10 +164,4 @@ export class SlidingWindow extends MovingLimit {
     if (sum > 0) this.#sums.set(number, sum);
     else this.#sums.delete(number);
   }
-}
-
-function total(numbers: Iterable<number>): number {
-  let sum = 0;
-  for (const number of numbers) sum += number;
-  return sum;
 }

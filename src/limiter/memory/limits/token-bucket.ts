@@ -4,11 +4,6 @@ import { MovingLimit } from './moving-limit.js';
 import type { Taken } from './recent-ids.js';
 import { microsOf, type Window } from './window.js';
 
-/** How many hits of a bucket are taken. */
-function wholeOf(level: number): number {
-  return Math.max(0, Math.ceil(level - EPSILON));
-}
-
 /**
  * While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
  * late costs delay and no rate.
@@ -78,7 +73,7 @@ export class TokenBucket extends MovingLimit {
   }
 
   get sum(): number {
-    return wholeOf(this.#drained);
+    return Math.max(0, Math.ceil(this.#drained - EPSILON));
   }
 
   /**
@@ -242,12 +237,6 @@ export class TokenBucket extends MovingLimit {
     return capacityOf({ maximum, algorithm: this.limit.algorithm }) + maximum;
   }
 
-  #forgetExcess(): void {
-    this.#excess = 0;
-    this.#excessLeft = 0;
-    this.#highMaximum = 0;
-  }
-
   /** What the level may have drained to while the queue is served. */
   get #lowestServing(): number {
     return 0 - this.#drainsIn(CREDIT_MICROS);
@@ -261,9 +250,14 @@ export class TokenBucket extends MovingLimit {
 
   #beginPace(): void {
     this.#paceSince = this.#now;
+    if (this.#drained <= 0) {
+      this.#excess = 0;
+      this.#excessLeft = 0;
+      this.#highMaximum = 0;
+      return;
+    }
     const level = this.#drained + this.#excessLeft;
     const highest = this.#highestLevel(this.#maximum);
-    if (this.#drained > 0) this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
-    else this.#forgetExcess();
+    this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
   }
 }

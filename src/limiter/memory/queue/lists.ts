@@ -53,9 +53,7 @@ export class ListsOfKind {
 
   /** Makes others the same as these. Heads may be taken from them, until a waiter is added here or removed. */
   copyTo(copy: this): this {
-    for (const list of this.all()) {
-      copy.lists.set(list.name, list.copyTo(new WaitingList(list.kind, list.name)));
-    }
+    for (const [name, list] of this.lists) copy.lists.set(name, list.copy());
     return copy;
   }
 

@@ -111,8 +111,9 @@ export class WaitingList {
     return position;
   }
 
-  /** Makes another list the same as this. Heads may be taken from it, until an entry is added here or removed. */
-  copyTo(copy: this): this {
+  /** Returns a copy. Heads may be taken from it, until an entry is added here or removed. */
+  copy(): WaitingList {
+    const copy = new WaitingList(this.kind, this.name);
     copy.#head = this.#head;
     copy.#tail = this.#tail;
     copy.#size = this.#size;

@@ -121,8 +121,6 @@ export class WaitingQueue {
    * @param stoppedBy as for {@link stoppedHeads}
    */
   isNext(now: number, check: RequestTerms, stoppedBy: (head: Queued) => Stopped): boolean {
-    // Of nearly all checks, which need no copy then.
-    if (this.size === 0) return true;
     const newcomer = { ...check, ticket: nextTicket(now, this.lastTicket) };
     for (const kind of this.#kinds) {
       if (!kind.letPass(newcomer, stoppedBy)) return false;
