@@ -60,8 +60,6 @@ export interface LimitedRequest extends RequestTerms {
    * id.
    */
   readonly owner?: number | undefined;
-  /** When it began to wait, in microseconds, so that no two requests of a key have the same. Undefined until then. */
-  readonly ticket?: number | undefined;
 }
 
 /** The terms of a request that asks for one hit and nothing else. */

@@ -149,8 +149,10 @@ export class Waiter {
    * @param waitedMillis how much of it is over already
    */
   onceExpired(clock: Clock, onExpired: () => void, waitedMillis = 0): void {
-    const { maxWaitMillis } = this.request;
-    if (maxWaitMillis === undefined || this.#isOver) return;
+    const { maxWaitMillis, keepMillis } = this.request;
+    // Neither the request nor its place needs a timer any more.
+    const isOver = this.#decided && keepMillis === undefined;
+    if (maxWaitMillis === undefined || isOver) return;
     this.#cancelExpiry = clock.after(Math.max(0, maxWaitMillis - waitedMillis), onExpired);
   }
 
@@ -169,11 +171,6 @@ export class Waiter {
   /** What its limiter calls its place, or its approval. */
   get claimOrId(): string {
     return this.claim ?? this.requestId;
-  }
-
-  /** Whether neither the request nor its place needs a timer any more. */
-  get #isOver(): boolean {
-    return this.#decided && this.request.keepMillis === undefined;
   }
 
   #end(): boolean {

@@ -4,27 +4,16 @@ import type { Limits } from '../limits.js';
 import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import type { Turns } from './turns.js';
 import { kindOf } from '../kinds/kinds.js';
 
-/** What an instance makes of a check of a new request. */
-export type InstanceDecision =
-  | 'approved'
-  | 'denied'
-  | 'queue_full'
-  | 'queue_full_of_group'
-  | 'too_many_hits'
-  | 'paused'
-  | 'turn_too_late'
-  | 'no_place'
-  | 'key_full'
-  | 'store_full'
-  | 'waiting';
-
 /** What becomes of a check that does not wait. */
-type DecisionAtOnce = Extract<
-  InstanceDecision,
-  'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full'
->;
+type DecisionAtOnce = 'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full';
+
+type RefusalToWait = NonNullable<ReturnType<Turns['refusalToWait']>>;
+
+/** What an instance makes of a check of a new request. */
+export type InstanceDecision = DecisionAtOnce | RefusalToWait | 'store_full' | 'waiting';
 
 /** What it makes of a check by the record of its request id. */
 export type RecordDecision =

@@ -74,7 +74,7 @@ function placesIn(
   const places = queue.size;
   const lists = queue.lists();
   const longest = lists
-    .toSorted((a, b) => b.size - a.size || ticketOf(a.head) - ticketOf(b.head))
+    .toSorted((a, b) => b.size - a.size || (a.head?.ticket ?? 0) - (b.head?.ticket ?? 0))
     .slice(0, MOST_LISTS_SHOWN);
   return {
     queue: queue
@@ -92,10 +92,6 @@ function placesIn(
     }),
     replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
   };
-}
-
-function ticketOf(waiter: Queued | undefined): number {
-  return waiter?.ticket ?? 0;
 }
 
 function waitedMillis(waiter: Queued | undefined, now: number): number {

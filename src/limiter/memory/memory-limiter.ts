@@ -24,7 +24,6 @@ import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
-import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Waits } from './waits.js';
 
@@ -261,7 +260,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #create(key: string, now: number): Entry<Policy> {
-    const named = this.#takeNamed(key);
+    // An idle one is removed, so that there is room for the same key.
+    const idle = this.#entries.get(key);
+    const named = idle?.instance.takeNamed();
+    if (idle) this.#remove(key, idle);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
@@ -273,14 +275,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#entries.set(key, entry);
     this.#sweep.start();
     return entry;
-  }
-
-  /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
-  #takeNamed(key: string): NamedRequests | undefined {
-    const idle = this.#entries.get(key);
-    const named = idle?.instance.takeNamed();
-    if (idle) this.#remove(key, idle);
-    return named;
   }
 
   /** Frees what a key does not need any more. An idle key that still remembers requests stays, and nobody sees it. */

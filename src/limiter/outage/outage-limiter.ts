@@ -124,7 +124,15 @@ export class OutageLimiter implements Limiter {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (this.#isClosing) throw new UnavailableError('shutting_down');
-      return this.#askSubstitute(operation, asked, error);
+      const isPeek = operation === 'peek';
+      if (!this.substitute) {
+        if (!isPeek) throw error;
+        return { outcome: 'approved', outagePolicy: 'allow' } as Answer<Name>;
+      }
+      const answer = await this.substitute.ask(operation, asked);
+      return isPeek
+        ? ({ ...(answer as Answer<'peek'>), outagePolicy: 'local' } as Answer<Name>)
+        : answer;
     }
   }
 
@@ -210,22 +218,5 @@ export class OutageLimiter implements Limiter {
     }
     const decision = await this.substitute.check(request, caller);
     return isVerdict(decision) ? { ...decision, outagePolicy: 'local' } : decision;
-  }
-
-  /** @param error of the store, if the substitute can't answer */
-  async #askSubstitute<Name extends OperationName>(
-    operation: Name,
-    asked: Asked<Name>,
-    error: Error,
-  ): Promise<Answer<Name>> {
-    const isPeek = operation === 'peek';
-    if (!this.substitute) {
-      if (!isPeek) throw error;
-      return { outcome: 'approved', outagePolicy: 'allow' } as Answer<'peek'>;
-    }
-    const answer = await this.substitute.ask(operation, asked);
-    return isPeek
-      ? ({ ...(answer as Answer<'peek'>), outagePolicy: 'local' } as Answer<Name>)
-      : answer;
   }
 }

@@ -47,9 +47,7 @@ export class ListsOfKind {
   }
 
   /** A check of this kind was approved at once, as if it had joined and had its turn. */
-  approvedAtOnce(_check: RequestTerms): void {
-    // As in `begun`.
-  }
+  approvedAtOnce?(check: RequestTerms): void;
 
   /** Makes others the same as these. Heads may be taken from them, until a waiter is added here or removed. */
   copyTo(copy: this): this {
@@ -64,7 +62,7 @@ export class ListsOfKind {
     const entry = list.append(waiter);
     if (!before) {
       this.lists.set(name, list);
-      this.begun(list);
+      this.begun?.(list);
     }
     return entry;
   }
@@ -88,19 +86,15 @@ export class ListsOfKind {
     this.#left(list, head, true);
   }
 
-  /** A list has its first waiter. */
-  protected begun(_list: WaitingList): void {
-    // Kinds whose order follows from the heads need to know nothing.
-  }
+  /** A list has its first waiter. Kinds whose order follows from the heads need to know nothing. */
+  protected begun?(list: WaitingList): void;
 
   /** A list has another head, or none. @param gone its head before */
-  protected headLeft(_list: WaitingList, _gone: Queued, _isApproved: boolean): void {
-    // As above.
-  }
+  protected headLeft?(list: WaitingList, gone: Queued, isApproved: boolean): void;
 
   #left(list: WaitingList, goneHead: Queued | undefined, isApproved: boolean): void {
     if (list.size === 0) this.lists.delete(list.name);
-    if (goneHead) this.headLeft(list, goneHead, isApproved);
+    if (goneHead) this.headLeft?.(list, goneHead, isApproved);
   }
 }
 

@@ -4,6 +4,7 @@ import { microsOf } from '../limits/window.js';
 
 /** A request that waits. */
 export interface Queued extends LimitedRequest {
+  /** When it began to wait, in microseconds, so that no two requests of a key have the same. */
   readonly ticket: number;
 }
 

@@ -132,7 +132,7 @@ export class WaitingQueue {
 
   /** A check is approved that would be next, as if it had joined and had its turn. */
   approvedAtOnce(check: RequestTerms): void {
-    this.#kindOf(check.list)?.approvedAtOnce(check);
+    this.#kindOf(check.list)?.approvedAtOnce?.(check);
   }
 
   /** Returns the position of a request in its list, as in `PlaceInQueue`; undefined if it does not wait. */
