@@ -256,12 +256,7 @@ export type Peek =
  * with the id gets the approval; otherwise, for as long as the approval counts.
  */
 export type RequestStatus =
-  | (PlaceInQueue & { readonly status: 'waiting' })
-  | {
-      readonly status: 'approved';
-      /** Milliseconds until its hold lapses; undefined if it is not held. */
-      readonly holdMillis?: number | undefined;
-    };
+  (PlaceInQueue & { readonly status: 'waiting' }) | (Amended & { readonly status: 'approved' });
 
 /** `full`: the store has no room for new keys, and still decides existing keys. */
 export type StoreCondition = 'ok' | 'full';
@@ -277,13 +272,6 @@ export interface InstanceState {
   readonly waiting: number;
   /** Until its pause ends, in milliseconds; 0 if it is not paused. */
   readonly pausedMillis: number;
-}
-
-/** A waiting request as it is shown: without its id, which would allow anyone to release its approval. */
-export interface QueuedRequest {
-  /** Where it waits; undefined if there is only one replica. */
-  readonly replica: string | undefined;
-  readonly waitedMillis: number;
 }
 
 /** A held approval as it is shown: without its id, which would allow anyone to release it. */
@@ -319,8 +307,12 @@ export interface InstanceDetail extends InstanceState {
   readonly overridden: Readonly<Record<keyof Overrides, boolean>>;
   /** Whether the key recovers from a loss in the store, so that nobody is approved for a moment. */
   readonly isRecovering: boolean;
-  /** The head of the queue, in its order. */
-  readonly queue: readonly QueuedRequest[];
+  /** The head of the queue, in its order, without the ids, which would allow anyone to release the approvals. */
+  readonly queue: readonly {
+    /** Where it waits; undefined if there is only one replica. */
+    readonly replica: string | undefined;
+    readonly waitedMillis: number;
+  }[];
   /** The lists in which somebody waits, the longest first, at most 20. Empty if all wait in one list, first come, first served. */
   readonly lists?: readonly QueueListState[];
   /** How many lists have waiters. Default: 0. */

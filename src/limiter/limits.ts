@@ -51,12 +51,11 @@ export interface LimitState extends LimitInForce {
 }
 
 /** The limit that every key has. It counts hits, and a release gives them back. */
-export function ownLimit(windowMillis: number, maximum: number, algorithm?: Algorithm): Limit;
-export function ownLimit(
+export function ownLimit<Kind extends NamedAlgorithm = Algorithm>(
   windowMillis: number,
   maximum: number,
-  algorithm: NamedAlgorithm,
-): LimitInForce;
+  algorithm?: Kind,
+): Limit<Kind>;
 export function ownLimit(
   windowMillis: number,
   maximum: number,
@@ -93,9 +92,9 @@ export function isSameAlgorithm(
 ): boolean {
   // Nearly all limits share one object.
   if (one.algorithm === other.algorithm) return true;
-  const calendars = [calendarOf(one), calendarOf(other)] as const;
-  return calendars[0] || calendars[1]
-    ? isSameCalendar(...calendars)
+  const [calendar, otherCalendar] = [calendarOf(one), calendarOf(other)];
+  return calendar || otherCalendar
+    ? isSameCalendar(calendar, otherCalendar)
     : isDeepStrictEqual(one.algorithm, other.algorithm);
 }
 

@@ -60,9 +60,6 @@ export interface LimitedRequest extends RequestTerms {
    * id.
    */
   readonly owner?: number | undefined;
-  /** When it began to wait, in microseconds, so that no two requests of a key have the same. Undefined until then. */
-  readonly ticket?: number | undefined;
-  readonly state?: RequestState | undefined;
 }
 
 /** The terms of a request that asks for one hit and nothing else. */
@@ -110,11 +107,9 @@ export function isHeld({ holdMillis }: RequestTerms): boolean {
 export type RequestState =
   'new' | 'waiting' | 'unclaimed' | 'approved' | 'held' | 'released' | 'withdrawn' | 'lapsed';
 
-/** What a request in some state takes of its limits. */
-type Counting = 'nothing' | 'its windows' | 'every window';
-
 interface StateRules {
-  readonly counts: Counting;
+  /** What a request takes of its limits. */
+  readonly counts: 'nothing' | 'its windows' | 'every window';
   /** The states that may follow. */
   readonly next: readonly RequestState[];
 }

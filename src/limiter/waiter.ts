@@ -8,7 +8,6 @@ import {
 } from './request.js';
 import { type RequestIdConflict, RequestIdConflictError } from './errors.js';
 import type { CheckRequest, Decision, PlaceInQueue, Quota } from './limiter.js';
-import type { QueueList } from './queue-order.js';
 
 /** What a check says about its wait. */
 type Wait = RequestTerms & Pick<CheckRequest, 'answerMillis' | 'onPlaceEnded'>;
@@ -32,13 +31,13 @@ export class Waiter {
   #cancelKeeping: (() => void) | undefined;
   #startKeeping: (() => void) | undefined;
 
-  #request: LimitedRequest;
+  request: LimitedRequest;
   readonly #answerMillis: number | undefined;
   readonly #onPlaceEnded: (() => void) | undefined;
 
   /** @param claimNumber the number of its claim, if its caller has chosen the request id */
   constructor(requestId: string, wait: Wait = {}, claimNumber?: number) {
-    this.#request = { ...termsOf(wait), requestId, owner: claimNumber };
+    this.request = { ...termsOf(wait), requestId, owner: claimNumber };
     this.#answerMillis = wait.answerMillis;
     this.#onPlaceEnded = wait.onPlaceEnded;
     this.decision = new Promise((resolve, reject) => {
@@ -51,33 +50,8 @@ export class Waiter {
     return this.#decided;
   }
 
-  get request(): LimitedRequest {
-    return this.#request;
-  }
-
   get requestId(): string {
-    return this.#request.requestId;
-  }
-
-  get claimNumber(): number | undefined {
-    return this.#request.owner;
-  }
-
-  get holdMillis(): number | undefined {
-    return this.#request.holdMillis;
-  }
-
-  get keepMillis(): number | undefined {
-    return this.#request.keepMillis;
-  }
-
-  get list(): QueueList | undefined {
-    return this.#request.list;
-  }
-
-  /** A place that it has taken over keeps its own list. */
-  set list(list: QueueList | undefined) {
-    this.#request = { ...this.#request, list };
+    return this.request.requestId;
   }
 
   /** @returns false if the request was decided before, so that `decision` has no effect */
@@ -115,14 +89,20 @@ export class Waiter {
 
   /** Withdraws an undecided request when its caller disconnects, and calls `onWithdrawn`. */
   withdrawOnDisconnect(caller: CallerPresence | undefined, onWithdrawn: () => void): void {
-    this.#onDisconnect(caller, () => {
+    this.onDisconnect(caller, () => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
     });
   }
 
-  /** Calls `keep` if the caller disconnects before the request is decided. */
-  keepOnDisconnect(caller: CallerPresence | undefined, keep: () => void): void {
-    this.#onDisconnect(caller, keep);
+  /** Calls `end` if the caller disconnects before the request is decided. */
+  onDisconnect(caller: CallerPresence | undefined, end: () => void): void {
+    if (!caller) return;
+    if (caller.isDisconnected) {
+      end();
+      return;
+    }
+    caller.onDisconnect = end;
+    this.#caller = caller;
   }
 
   /**
@@ -132,7 +112,7 @@ export class Waiter {
    * @returns false if the request was decided before, as with {@link decide}
    */
   keep(place: PlaceInQueue | undefined, clock: Clock, onKeptLongEnough: () => void): boolean {
-    const { requestId, keepMillis = 0 } = this;
+    const { requestId, keepMillis = 0 } = this.request;
     if (!this.decide({ outcome: 'waiting', requestId, place })) return false;
     if (this.#hasPlaceEnded) return true;
     this.#startKeeping = () => {
@@ -169,8 +149,10 @@ export class Waiter {
    * @param waitedMillis how much of it is over already
    */
   onceExpired(clock: Clock, onExpired: () => void, waitedMillis = 0): void {
-    const { maxWaitMillis } = this.#request;
-    if (maxWaitMillis === undefined || this.#isOver) return;
+    const { maxWaitMillis, keepMillis } = this.request;
+    // Neither the request nor its place needs a timer any more.
+    const isOver = this.#decided && keepMillis === undefined;
+    if (maxWaitMillis === undefined || isOver) return;
     this.#cancelExpiry = clock.after(Math.max(0, maxWaitMillis - waitedMillis), onExpired);
   }
 
@@ -183,7 +165,7 @@ export class Waiter {
 
   /** Undefined unless its caller has chosen the request id. */
   get claim(): string | undefined {
-    return claimOf(this.requestId, this.claimNumber);
+    return claimOf(this.requestId, this.request.owner);
   }
 
   /** What its limiter calls its place, or its approval. */
@@ -191,26 +173,11 @@ export class Waiter {
     return this.claim ?? this.requestId;
   }
 
-  #onDisconnect(caller: CallerPresence | undefined, end: () => void): void {
-    if (!caller) return;
-    if (caller.isDisconnected) {
-      end();
-      return;
-    }
-    caller.onDisconnect = end;
-    this.#caller = caller;
-  }
-
-  /** Whether neither the request nor its place needs a timer any more. */
-  get #isOver(): boolean {
-    return this.#decided && this.keepMillis === undefined;
-  }
-
   #end(): boolean {
     if (this.#decided) return false;
     this.#decided = true;
     this.#cancelAnswer?.();
-    if (this.keepMillis === undefined) this.#cancelExpiry?.();
+    if (this.request.keepMillis === undefined) this.#cancelExpiry?.();
     if (this.#caller) this.#caller.onDisconnect = undefined;
     return true;
   }

@@ -1,10 +1,6 @@
 import { type CheckRequest, type Decision } from './limiter.js';
 
-/** A place in which one request waits. */
-export interface BudgetShare {
-  /** The check no longer uses it. Later calls have no effect. */
-  giveBack(): void;
-}
+type CheckOfPlace = Pick<CheckRequest, 'key' | 'requestId'>;
 
 /**
  * Counts the places in which requests wait. The checks with one request id share a place, so that a check that takes a
@@ -21,20 +17,18 @@ export class WaitingBudget {
 
   /**
    * @param most how many places there are
-   * @returns undefined if none is left
+   * @returns gives the place back, which the check no longer uses: later calls have no effect. Undefined if none is left
    */
-  take(most: number, request: Pick<CheckRequest, 'key' | 'requestId'>): BudgetShare | undefined {
+  take(most: number, request: CheckOfPlace): (() => void) | undefined {
     const name = nameOf(request);
     const sharing = name === undefined ? 0 : (this.#checks.get(name) ?? 0);
     if (sharing === 0 && this.#taken >= most) return undefined;
     if (sharing === 0) this.#taken += 1;
     if (name !== undefined) this.#checks.set(name, sharing + 1);
     let isUsed = true;
-    return {
-      giveBack: () => {
-        if (isUsed) this.#giveBack(name);
-        isUsed = false;
-      },
+    return () => {
+      if (isUsed) this.#giveBack(name);
+      isUsed = false;
     };
   }
 
@@ -49,30 +43,26 @@ export class WaitingBudget {
 
 /** Runs a check in a place, which it gives back at its end, or with `keepMillis` when its request no longer waits. */
 export async function withinBudget(
-  place: BudgetShare,
+  giveBack: () => void,
   request: CheckRequest,
   check: (request: CheckRequest) => Promise<Decision>,
 ): Promise<Decision> {
   let goesOn = false;
   try {
+    const onPlaceEnded = (): void => {
+      giveBack();
+      request.onPlaceEnded?.();
+    };
     const decision = await check(
-      request.keepMillis === undefined ? request : keeping(request, place),
+      request.keepMillis === undefined ? request : { ...request, onPlaceEnded },
     );
     goesOn = decision.outcome === 'waiting';
     return decision;
   } finally {
-    if (!goesOn) place.giveBack();
+    if (!goesOn) giveBack();
   }
 }
 
-function keeping(request: CheckRequest, place: BudgetShare): CheckRequest {
-  const onPlaceEnded = (): void => {
-    place.giveBack();
-    request.onPlaceEnded?.();
-  };
-  return { ...request, onPlaceEnded };
-}
-
-function nameOf({ key, requestId }: Pick<CheckRequest, 'key' | 'requestId'>): string | undefined {
+function nameOf({ key, requestId }: CheckOfPlace): string | undefined {
   return requestId === undefined ? undefined : `${requestId} ${key}`;
 }

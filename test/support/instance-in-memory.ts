@@ -1,8 +1,7 @@
-import type { CheckRequest, KeyLimits } from '../../src/limiter/limiter.js';
+import type { CheckRequest, KeyLimits, Peek } from '../../src/limiter/limiter.js';
 import { Instance } from '../../src/limiter/memory/instance.js';
 import type {
   InstanceDecision,
-  InstancePeek,
   RecordDecision,
 } from '../../src/limiter/memory/instance-decision.js';
 import { MemoryBudget } from '../../src/limiter/memory/memory-budget.js';
@@ -70,7 +69,7 @@ export class InstanceInMemory {
     return this.instance.check(this.now, idOf(name), request, this.#numbers);
   }
 
-  peek(list?: QueueList, terms: Terms = {}): InstancePeek {
+  peek(list?: QueueList, terms: Terms = {}): Peek {
     return this.instance.peek(this.now, { ...terms, list });
   }
 

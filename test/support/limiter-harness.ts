@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
 import type { Limiter, LimitsOf } from '../../src/limiter/limiter.js';
-import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
+import type { InstanceBounds } from '../../src/limiter/memory/memory-budget.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';

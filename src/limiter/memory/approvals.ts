@@ -2,34 +2,27 @@ import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
 import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
 import { isHeld, type LimitedRequest, type RequestTerms, termsOf } from '../request.js';
-import { Holds, type HeldState } from './holds.js';
+import { Holds, type HeldState, hitsOf } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
 import { createLimit, createWindow } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
-import type { MemoryBudget } from './memory-budget.js';
+import type { InstanceBounds, MemoryBudget } from './memory-budget.js';
 import type { Stopped } from './queue/waiting-list.js';
 import { kindOf } from '../kinds/kinds.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
 export const MOST_TIMES_MAXIMUM = 10;
 
-/** How much a limiter keeps of each key. */
-export interface InstanceBounds {
-  /** The most ids of approvals that are kept for a window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals that are held. */
-  readonly maxHoldsPerKey: number;
-}
-
 /** What became of an amendment. */
 export type AmendOutcome = Amended | RejectedAmendment | 'unknown' | 'store_full';
 
 /** The approvals of a key that count: in its limits, and as held ones. `lua/lib/approvals.lua` has the same rules. */
 export class Approvals {
-  #limits: ForEachLimit<CountedLimit>;
-  #window: Window;
+  limits: ForEachLimit<CountedLimit>;
+  /** The window of the key: the windows, or periods, of its own limit. */
+  window: Window;
   /** Undefined until there is a hold, since most keys have none. */
-  #holds: Holds | undefined;
+  holds: Holds | undefined;
   /** When an approval was last released or got fewer hits, or a hold lapsed. Undefined if none was, which takes less memory. */
   #releasedAt: number | undefined;
 
@@ -40,8 +33,8 @@ export class Approvals {
     /** Holds the ids. */
     readonly budget: MemoryBudget,
   ) {
-    this.#window = createWindow(now, own);
-    this.#limits = [this.#create(now, own, this.#window)];
+    this.window = createWindow(now, own);
+    this.limits = [createLimit(own, this.window, this, now)];
     this.takeFurther(now, further);
   }
 
@@ -51,58 +44,40 @@ export class Approvals {
    * @param lookedAt if nothing but what is over by then ends in it, and nobody is approved: holds of which none is need no copy
    */
   copyFrom(original: Approvals, lookedAt = Infinity): void {
-    const window = original.#window.copy();
-    this.#window = window;
-    this.#limits = forEachLimit(original.#limits, (limit, i) =>
+    const window = original.window.copy();
+    this.window = window;
+    this.limits = forEachLimit(original.limits, (limit, i) =>
       limit.copy(this, i === 0 ? window : undefined),
     );
-    const holds = original.#holds;
-    this.#holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy();
+    const holds = original.holds;
+    this.holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy();
     this.#releasedAt = original.#releasedAt;
-  }
-
-  /** The window of the key: the windows, or periods, of its own limit. */
-  get window(): Window {
-    return this.#window;
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get idleAt(): number {
-    let at = this.#window.idleAt;
-    for (let i = 1; i < this.#limits.length; i += 1) {
-      at = Math.max(at, this.#limits[i]?.countsUntil ?? at);
+    let at = this.window.idleAt;
+    for (let i = 1; i < this.limits.length; i += 1) {
+      at = Math.max(at, this.limits[i]?.countsUntil ?? at);
     }
     return at;
   }
 
-  get holds(): Holds | undefined {
-    return this.#holds;
-  }
-
-  get limits(): ForEachLimit<CountedLimit> {
-    return this.#limits;
-  }
-
   /** The limits that count the checks of a list. */
   limitsOf(list: QueueList | undefined): readonly CountedLimit[] {
-    const limits = this.#limits;
+    const limits = this.limits;
     const countAll = limits.length === 1 || limits.every(({ lanes }) => lanes === undefined);
     return countAll ? limits : limits.filter((limit) => countsList(limit, list));
   }
 
   /** Whether waiters are let go at an even pace. */
   get havePace(): boolean {
-    return this.#limits.some(({ hasPace }) => hasPace);
+    return this.limits.some(({ hasPace }) => hasPace);
   }
 
   /** The limit that is the key's own. */
   get own(): CountedLimit {
-    return this.#limits[0];
-  }
-
-  /** Whether an approval is kept until its caller has got it. */
-  isUnclaimed(id: string): boolean {
-    return this.#holds?.isUnclaimed(id) ?? false;
+    return this.limits[0];
   }
 
   /**
@@ -111,34 +86,33 @@ export class Approvals {
    * @returns false if there is no memory for it, so that nothing has changed
    */
   claim(now: number, id: string): boolean {
-    const request = this.#holds?.requestOf(id) ?? {};
+    const request = this.holds?.get(id)?.request ?? {};
     if (isHeld(request)) {
-      this.#holds?.claim(now, id);
+      this.holds?.claim(now, id);
       return true;
     }
-    const { hits = 1, list } = request;
-    const limits = this.limitsOf(list);
-    const lacking = limits.findIndex((limit) => !limit.takeHeld(id, hits));
-    if (lacking === -1) this.#holds?.release(id);
-    else for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
-    return lacking === -1;
+    // A limit that keeps the ids of held approvals goes on to count it since it was taken.
+    const limits = this.limitsOf(request.list).filter((limit) => !limit.keepsIdOf(true));
+    const isTaken = this.#take(id, request, false, limits);
+    if (isTaken) this.holds?.release(id);
+    return isTaken;
   }
 
   /** Whether no more approvals with these terms are kept, held or in a window. */
   areFull(terms: RequestTerms): boolean {
-    if (isHeld(terms) && this.#holds?.isFull) return true;
-    const unclaimed = this.#holds?.unclaimedNotHeld ?? 0;
+    if (isHeld(terms) && this.holds?.isFull) return true;
+    const unclaimed = this.holds?.unclaimedNotHeld ?? 0;
     return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 
   /** The queue is served, perhaps later than there was room. */
   beginServing(): void {
-    for (const limit of this.#limits) limit.beginServing();
+    for (const limit of this.limits) limit.beginServing?.();
   }
 
   /** Nobody waits any more. */
   endServing(): void {
-    for (const limit of this.#limits) limit.endServing();
+    for (const limit of this.limits) limit.endServing?.();
   }
 
   /** Whether one more fits into all limits that count it. */
@@ -160,7 +134,7 @@ export class Approvals {
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
   takeRest(now: number, { hits = 1, list }: RequestTerms): void {
-    for (const limit of this.limitsOf(list)) limit.takeRest(now, hits);
+    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
   }
 
   /** Whether one takes more than the maximum of a limit that counts it. */
@@ -200,8 +174,8 @@ export class Approvals {
    */
   release(now: number, id: string, isUnused: boolean): boolean {
     return this.#change(now, () => {
-      const wasHeld = this.#holds?.release(id) ?? false;
-      const released = this.#limits.filter((limit) => limit.giveBack(id, isUnused));
+      const wasHeld = this.holds?.release(id) ?? false;
+      const released = this.limits.filter((limit) => limit.giveBack(id, isUnused));
       return wasHeld || released.length > 0;
     });
   }
@@ -226,19 +200,21 @@ export class Approvals {
     const { hits, holdMillis, maxHits = MOST_TIMES_MAXIMUM * this.own.maximum } = amendment;
     // First, since a change is made as a whole or not at all.
     if (hits !== undefined && hits > maxHits) {
-      const before = this.#hitsOf(id);
+      const held = this.holds?.get(id);
+      const taken = this.limits.map((limit) => limit.takenBy(id));
+      const before = held ? hitsOf(held.request) : taken.find((of) => of !== undefined);
       if (before === undefined) return 'unknown';
       if (hits > before) return { rejected: 'hits', maxHits: Math.max(maxHits, before) };
     }
-    if (hits !== undefined && !this.#limits.every((limit) => limit.reserve(id, hits))) {
+    if (hits !== undefined && !this.limits.every((limit) => limit.reserve(id, hits))) {
       return 'store_full';
     }
-    const lapsesIn = this.#holds?.renew(now, id, amendment);
+    const lapsesIn = this.holds?.renew(now, id, amendment);
     if (lapsesIn === 'too_long') return { rejected: 'hold' };
     const isHeld = lapsesIn !== undefined;
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
     if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
-    const amended = this.#limits.filter((limit) => limit.amend(id, hits));
+    const amended = this.limits.filter((limit) => limit.amend(id, hits));
     if (isHeld) return { holdMillis: lapsesIn };
     return amended.length > 0 ? {} : 'unknown';
   }
@@ -248,34 +224,22 @@ export class Approvals {
     now: number,
     before: number,
     { hits = 1, list }: RequestTerms,
-    { millis, change }: LaterLimits,
+    later: LaterLimits,
   ): number {
     const turns = this.limitsOf(list).map((limit) => {
       const isOwn = limit === this.own;
-      const later = isOwn ? millis : limit.millis;
-      const turn = limit.millisToTurn(
-        now,
-        before,
-        hits,
-        later,
-        isOwn ? change?.maximum : undefined,
-      );
-      const stays = !change || (isOwn ? change.keepsOwn : change.keepsFurther);
-      return stays ? turn : Math.min(turn, change.at - now);
+      const [millis, maximum] = isOwn ? [later.millis, later.maximum] : [limit.millis];
+      const turn = limit.millisToTurn(now, before, hits, millis, maximum);
+      const stays = isOwn ? later.keepsOwn : later.keepsFurther;
+      return stays ? turn : Math.min(turn, later.at - now);
     });
     return Math.max(...turns);
   }
 
   /** Whether an approval counts, as of the last operation. */
   counts(now: number, id: string): boolean {
-    const lapse = this.#holds?.lapseOf(id) ?? -Infinity;
-    return lapse > now || this.#limits.some((limit) => limit.takenBy(id) !== undefined);
-  }
-
-  /** The hits of an approval that counts, as far as they are known; undefined if it does not count. */
-  #hitsOf(id: string): number | undefined {
-    const taken = this.#limits.map((limit) => limit.takenBy(id));
-    return this.#holds?.hitsOf(id) ?? taken.find((hits) => hits !== undefined);
+    const lapse = this.holds?.get(id)?.lapsesAt ?? -Infinity;
+    return lapse > now || this.limits.some((limit) => limit.takenBy(id) !== undefined);
   }
 
   /**
@@ -283,16 +247,16 @@ export class Approvals {
    * limit or in the one before.
    */
   get expectRelease(): boolean {
-    const isHeld = this.#holds !== undefined && this.#holds.firstLapse < Infinity;
+    const isHeld = this.holds !== undefined && this.holds.firstLapse < Infinity;
     const releasedAt = this.#releasedAt ?? -Infinity;
-    return isHeld || this.#limits.some(({ start, millis }) => releasedAt >= start - millis);
+    return isHeld || this.limits.some(({ start, millis }) => releasedAt >= start - millis);
   }
 
   /** Whether to roll to now would change nothing, as far as can be told at once. */
   isCurrentAt(now: number): boolean {
     return (
-      this.#holds?.areCurrentAt(now) !== false &&
-      this.#limits.every((limit) => limit.isCurrentAt(now))
+      this.holds?.areCurrentAt(now) !== false &&
+      this.limits.every((limit) => limit.isCurrentAt(now))
     );
   }
 
@@ -303,14 +267,17 @@ export class Approvals {
    */
   roll(now: number, ofRules: number): boolean {
     // A lapse may be noticed late.
-    this.#releasedAt = this.#holds?.endLapsed(now) ?? this.#releasedAt;
-    for (let i = 1; i < this.#limits.length; i += 1) {
-      const limit = this.#limits[i];
+    this.#releasedAt = this.holds?.endLapsed(now) ?? this.#releasedAt;
+    for (let i = 1; i < this.limits.length; i += 1) {
+      const limit = this.limits[i];
       limit?.roll(now, limit.millis);
     }
     const hasRolled = this.own.roll(now, ofRules);
-    const unclaimed = this.#holds?.takeLapsedUnclaimed();
-    if (unclaimed) this.#giveBackUnclaimed(unclaimed);
+    const unclaimed = this.holds?.takeLapsedUnclaimed();
+    if (!unclaimed) return hasRolled;
+    // Nobody has got these approvals, so that they count in no limit any more.
+    for (const id of unclaimed) for (const limit of this.limits) limit.giveBack(id, true);
+    for (const limit of this.limits) limit.noteGivenBack?.();
     return hasRolled;
   }
 
@@ -320,25 +287,23 @@ export class Approvals {
    * @returns until when that may count; -Infinity for nothing
    */
   takeOwn(now: number, rule: Limit): number {
-    const [before, ...further] = this.#limits;
+    const [before, ...further] = this.limits;
     if (before.continuesAs(rule)) {
       before.change(now, rule);
       return countsUntil([before]);
     }
     const isWindow = kindOf(rule.algorithm).hasBoundary;
-    this.#window = isWindow ? createWindow(now, rule) : this.#periods(now, rule);
-    const own = this.#create(now, rule, this.#window);
+    if (isWindow) this.window = createWindow(now, rule);
+    else {
+      // Its periods go on from the start of the current window.
+      this.window = new Window(this.window.start, rule.windowMillis);
+      this.window.rollTo(now, rule.windowMillis);
+    }
+    const own = createLimit(rule, this.window, this, now);
     own.carry(before.sum);
     before.clear();
-    this.#limits = [own, ...further];
+    this.limits = [own, ...further];
     return countsUntil([own]);
-  }
-
-  /** Returns the periods of another own limit, which go on from the start of the current window. */
-  #periods(now: number, { windowMillis }: Limit): Window {
-    const periods = new Window(this.#window.start, windowMillis);
-    periods.rollTo(now, windowMillis);
-    return periods;
   }
 
   /**
@@ -346,33 +311,38 @@ export class Approvals {
    * @returns until when anything of them may count; -Infinity for nothing
    */
   takeFurther(now: number, rules: readonly Limit[]): number {
-    const [own, ...before] = this.#limits;
+    const [own, ...before] = this.limits;
     const further = rules.map((rule) => {
       const kept = before.find((limit) => limit.continuesAs(rule));
       kept?.change(now, rule);
       if (kept) return kept;
-      const limit = this.#create(now, rule, createWindow(now, rule));
+      const limit = createLimit(rule, createWindow(now, rule), this, now);
       limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
       return limit;
     });
     for (const limit of before) if (!further.includes(limit)) limit.clear();
-    this.#limits = [own, ...further];
+    this.limits = [own, ...further];
     return countsUntil(further);
   }
 
   /** Gives back the memory of windows that are over. Nothing else changes. */
   forgetEnded(now: number): void {
-    for (const limit of this.#limits) limit.forgetEnded(now);
+    for (const limit of this.limits) limit.forgetEnded(now);
   }
 
   /** Gives back all memory. */
   clear(): void {
-    this.#holds?.clear();
-    for (const limit of this.#limits) limit.clear();
+    this.holds?.clear();
+    for (const limit of this.limits) limit.clear();
   }
 
-  #take(id: string, { hits = 1, list }: RequestTerms, held: boolean): boolean {
-    const limits = this.limitsOf(list);
+  /** @returns false if there is no memory for it, so that nothing has changed */
+  #take(
+    id: string,
+    { hits = 1, list }: RequestTerms,
+    held: boolean,
+    limits = this.limitsOf(list),
+  ): boolean {
     const lacking = limits.findIndex((limit) => !limit.take(id, hits, held));
     if (lacking === -1) return true;
     for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
@@ -381,34 +351,24 @@ export class Approvals {
 
   #addHeld(now: number, id: string, terms: RequestTerms, state: HeldState): boolean {
     if (!this.#take(id, terms, true)) return false;
-    this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
-    if (this.#holds.add(now, id, terms, state)) return true;
-    for (const limit of this.#limits) limit.giveBack(id, true);
+    this.holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
+    if (this.holds.add(now, id, terms, state)) return true;
+    for (const limit of this.limits) limit.giveBack(id, true);
     return false;
-  }
-
-  /** Nobody has got these approvals, so that they count in no limit any more. */
-  #giveBackUnclaimed(ids: readonly string[]): void {
-    for (const id of ids) for (const limit of this.#limits) limit.giveBack(id, true);
-    for (const limit of this.#limits) limit.noteGivenBack();
   }
 
   /** Changes the approvals, and notes when they take less than before. */
   #change<Result>(now: number, change: () => Result): Result {
     const before = this.#usedOfAll;
     const result = change();
-    for (const limit of this.#limits) limit.noteGivenBack();
+    for (const limit of this.limits) limit.noteGivenBack?.();
     if (this.#usedOfAll < before) this.#releasedAt = now;
     return result;
   }
 
-  #create(now: number, limit: Limit, window: Window): CountedLimit {
-    return createLimit(now, limit, window, this, this.bounds.maxIdsPerKey, this.budget);
-  }
-
   /** What they take of all limits together. */
   get #usedOfAll(): number {
-    return this.#limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
+    return this.limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
   }
 }
 

@@ -37,10 +37,6 @@ export class Heap<Item extends HeapItem> {
     this.update(last);
   }
 
-  clear(): void {
-    this.#items.length = 0;
-  }
-
   /** @returns where the item is then */
   #rise(item: Item, from: number): number {
     let index = from;

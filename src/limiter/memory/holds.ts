@@ -125,10 +125,6 @@ export class Holds {
     }
   }
 
-  isUnclaimed(id: string): boolean {
-    return this.#holds.get(id)?.state === 'unclaimed';
-  }
-
   /** The caller has got an unclaimed approval, which is held from now on. */
   claim(now: number, id: string): void {
     const hold = this.#holds.get(id);
@@ -151,20 +147,9 @@ export class Holds {
     return true;
   }
 
-  /** The hits of a hold; undefined if there is no such hold. */
-  hitsOf(id: string): number | undefined {
-    const request = this.requestOf(id);
-    return request && hitsOf(request);
-  }
-
-  /** The request of a hold, with the hits and the hold that it has now; undefined if there is no such hold. */
-  requestOf(id: string): RequestTerms | undefined {
-    return this.#holds.get(id)?.request;
-  }
-
-  /** When a hold lapses; undefined if there is no such hold. */
-  lapseOf(id: string): number | undefined {
-    return this.#holds.get(id)?.lapsesAt;
+  /** Returns the hold of an approval; undefined if there is none. */
+  get(id: string): Readonly<Hold> | undefined {
+    return this.#holds.get(id);
   }
 
   /**
@@ -266,6 +251,6 @@ function hasLabel(request: RequestTerms): boolean {
   return LABELS.some((name) => request[name] !== undefined);
 }
 
-function hitsOf({ hits = 1 }: RequestTerms): number {
+export function hitsOf({ hits = 1 }: RequestTerms): number {
   return hits;
 }

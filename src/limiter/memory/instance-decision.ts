@@ -1,39 +1,19 @@
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
-import type { Decision, Peek, Quota, RejectedReport, RemainingReport } from '../limiter.js';
+import type { Decision, Quota, RejectedReport, RemainingReport } from '../limiter.js';
 import type { Limits } from '../limits.js';
 import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
+import type { Turns } from './turns.js';
 import { kindOf } from '../kinds/kinds.js';
 
-/** What an instance makes of a check of a new request. */
-export type InstanceDecision =
-  | 'approved'
-  | 'denied'
-  | 'queue_full'
-  | 'queue_full_of_group'
-  | 'too_many_hits'
-  | 'paused'
-  | 'turn_too_late'
-  | 'no_place'
-  | 'key_full'
-  | 'store_full'
-  | 'waiting';
-
 /** What becomes of a check that does not wait. */
-type DecisionAtOnce = Extract<
-  InstanceDecision,
-  'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full'
->;
+type DecisionAtOnce = 'approved' | 'denied' | 'too_many_hits' | 'paused' | 'key_full';
 
-/** What a check would get that does not wait. */
-export interface InstancePeek {
-  readonly decision: DecisionAtOnce;
-  /** As it is before the check. */
-  readonly quota: Quota;
-  /** The least time until its turn; 0 if it would be approved. */
-  readonly turnMillis: number;
-}
+type RefusalToWait = NonNullable<ReturnType<Turns['refusalToWait']>>;
+
+/** What an instance makes of a check of a new request. */
+export type InstanceDecision = DecisionAtOnce | RefusalToWait | 'store_full' | 'waiting';
 
 /** What it makes of a check by the record of its request id. */
 export type RecordDecision =
@@ -81,23 +61,6 @@ export function decisionOf(
       throw new StoreFullError();
     default:
       throw new RequestIdConflictError(decision);
-  }
-}
-
-/**
- * Returns what is said of a check that is not sent.
- * @throws UnavailableError if the check could not be decided
- */
-export function peekOf({ decision, quota, turnMillis }: InstancePeek): Peek {
-  switch (decision) {
-    case 'approved':
-      return { outcome: 'approved', quota };
-    case 'key_full':
-      throw new UnavailableError('key_full');
-    default: {
-      const reason = decision === 'denied' ? 'limit_reached' : decision;
-      return { outcome: 'denied', reason, quota, turnMillis };
-    }
   }
 }
 

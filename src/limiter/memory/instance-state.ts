@@ -1,4 +1,4 @@
-import type { InstanceDetail, InstanceState, Quota, RequestStatus } from '../limiter.js';
+import type { InstanceDetail, InstanceState, RequestStatus } from '../limiter.js';
 import { forEachLimit } from '../limits.js';
 import { MOST_LISTS_SHOWN } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
@@ -43,11 +43,6 @@ export function detailOf(shown: ShownKey, now: number, mostQueued: number): Inst
   };
 }
 
-/** Returns what a key has left as of its last operation. @param pausedUntil -Infinity if it is not paused */
-export function quotaOf({ limits }: Approvals, now: number, pausedUntil: number): Quota {
-  return { limits: forEachLimit(limits, (limit) => limit.quota(now, pausedUntil)) };
-}
-
 /**
  * What a request is that does not wait; undefined if it is unknown, or over. `lua/status.lua` has the same rules.
  * @param approvals of its key, as of now
@@ -57,10 +52,10 @@ export function approvalStatus(
   now: number,
   requestId: string,
   approvals: Approvals,
-  record: RequestRecord | undefined,
+  record: Pick<RequestRecord, 'state'> | undefined,
 ): RequestStatus | undefined {
-  const lapse = approvals.holds?.lapseOf(requestId);
-  if (lapse !== undefined) return { status: 'approved', holdMillis: lapse - now };
+  const hold = approvals.holds?.get(requestId);
+  if (hold) return { status: 'approved', holdMillis: hold.lapsesAt - now };
   // A check with a chosen id gets the same approval also after its window.
   const isApproved = record ? record.state === 'approved' : approvals.counts(now, requestId);
   return isApproved ? { status: 'approved' } : undefined;
@@ -77,35 +72,26 @@ function placesIn(
   most: number,
 ): Pick<InstanceDetail, 'queue' | 'lists' | 'listCount' | 'replicas'> {
   const places = queue.size;
+  const lists = queue.lists();
+  const longest = lists
+    .toSorted((a, b) => b.size - a.size || (a.head?.ticket ?? 0) - (b.head?.ticket ?? 0))
+    .slice(0, MOST_LISTS_SHOWN);
   return {
     queue: queue
       .first(most)
       .map((waiter) => ({ replica: undefined, waitedMillis: waitedMillis(waiter, now) })),
-    ...listsIn(queue, now),
+    // Nothing of a queue with one list.
+    ...(lists.length > 0 && {
+      lists: longest.map(({ kind, name, size, head }) => ({
+        kind,
+        name,
+        waiting: size,
+        oldestMillis: waitedMillis(head, now),
+      })),
+      listCount: lists.length,
+    }),
     replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
   };
-}
-
-/** Nothing of a queue with one list. */
-function listsIn(queue: WaitingQueue, now: number): Pick<InstanceDetail, 'lists' | 'listCount'> {
-  const lists = queue.lists();
-  if (lists.length === 0) return {};
-  const longest = lists
-    .toSorted((a, b) => b.size - a.size || ticketOf(a.head) - ticketOf(b.head))
-    .slice(0, MOST_LISTS_SHOWN);
-  return {
-    lists: longest.map(({ kind, name, size, head }) => ({
-      kind,
-      name,
-      waiting: size,
-      oldestMillis: waitedMillis(head, now),
-    })),
-    listCount: lists.length,
-  };
-}
-
-function ticketOf(waiter: Queued | undefined): number {
-  return waiter?.ticket ?? 0;
 }
 
 function waitedMillis(waiter: Queued | undefined, now: number): number {

@@ -5,26 +5,28 @@ import type {
   InstanceState,
   KeyLimits,
   Overrides,
+  Peek,
   Quota,
   RejectedReport,
   Remaining,
   RemainingReport,
   RequestStatus,
 } from '../limiter.js';
+import { UnavailableError } from '../errors.js';
+import { forEachLimit } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
 import {
   decideAtOnce,
   type InstanceDecision,
-  type InstancePeek,
   type RecordDecision,
   rejectionOf,
 } from './instance-decision.js';
 import { isHeld, type RequestTerms, termsOf } from '../request.js';
-import { approvalStatus, detailOf, quotaOf, type ShownKey, stateOf } from './instance-state.js';
-import { type AmendOutcome, Approvals, type InstanceBounds } from './approvals.js';
+import { approvalStatus, detailOf, type ShownKey, stateOf } from './instance-state.js';
+import { type AmendOutcome, Approvals } from './approvals.js';
 import { type ClaimOutcome, NamedRequests } from './named-requests.js';
-import { microsOf, type Window } from './limits/window.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
+import { microsOf } from './limits/window.js';
+import { type InstanceBounds, type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { arrivalOf } from './queue/waiting-list.js';
 import { WaitingQueue } from './queue/waiting-queue.js';
 import { RulesInForce } from './rules-in-force.js';
@@ -71,11 +73,6 @@ export class Instance {
     this.#queue = new WaitingQueue(microsOf(now));
     named?.continueWith(this.approvals, this.#queue);
     this.#named = named;
-  }
-
-  /** Those of the own limit. Idle removal and the denials follow them. */
-  get #window(): Window {
-    return this.approvals.window;
   }
 
   get waiting(): number {
@@ -128,13 +125,20 @@ export class Instance {
     );
   }
 
-  /** Says what a check would get that does not wait, and when its turn would come. Nothing changes. */
-  peek(now: number, terms: RequestTerms): InstancePeek {
+  /**
+   * Says what a check would get that does not wait, and when its turn would come. Nothing changes.
+   * @throws UnavailableError if the check could not be decided
+   */
+  peek(now: number, terms: RequestTerms): Peek {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(now, terms, copy.approvals, copy.#queue, copy.isPaused);
-    const turnMillis = decision === 'approved' ? 0 : copy.turns.finiteMillisToTurn(now, terms);
-    return { decision, quota: copy.quota(now), turnMillis };
+    const quota = copy.quota(now);
+    if (decision === 'approved') return { outcome: decision, quota };
+    if (decision === 'key_full') throw new UnavailableError('key_full');
+    const reason = decision === 'denied' ? 'limit_reached' : decision;
+    const turnMillis = copy.turns.finiteMillisToTurn(now, terms);
+    return { outcome: 'denied', reason, quota, turnMillis };
   }
 
   /** Says what a request is now; undefined if it is unknown or over. Nothing changes. */
@@ -166,9 +170,10 @@ export class Instance {
    */
   #beginCheck(now: number, request: Overrides): readonly string[] {
     this.#roll(now);
-    if (this.#takeMaxima(now)) this.#rules.dropOverridesAboveCeilings(this.#window);
+    if (this.#takeMaxima(now)) this.#rules.dropOverridesAboveCeilings(this.approvals.window);
     // It may be the length that the window has already.
-    if (this.#rules.overrideWindow(this.#window, request, this.#isNew)) this.#takeMaxima(now);
+    if (this.#rules.overrideWindow(this.approvals.window, request, this.#isNew))
+      this.#takeMaxima(now);
     this.#isNew = false;
     this.#expires = this.approvals.idleAt;
     this.#rules.override(request);
@@ -306,7 +311,8 @@ export class Instance {
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    return quotaOf(this.approvals, now, this.#pausedUntil);
+    const { limits } = this.approvals;
+    return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
   }
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
@@ -359,7 +365,7 @@ export class Instance {
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
-    if (this.#rules.awaitBoundary(this.#window)) return false;
+    if (this.#rules.awaitBoundary(this.approvals.window)) return false;
     this.#takeRules(now);
     return true;
   }
@@ -371,7 +377,7 @@ export class Instance {
 
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    this.#rules.dropEndedOverride(now, this.#window);
+    this.#rules.dropEndedOverride(now, this.approvals.window);
     const hasRolled =
       !this.approvals.isCurrentAt(now) &&
       this.approvals.roll(now, this.#rules.latestOwn.windowMillis);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { KeyLimits, Policies } from '../limiter.js';
-import type { InstanceBounds } from './approvals.js';
+import type { InstanceBounds } from './memory-budget.js';
 
 /** How much an embedded limiter keeps. */
 export interface MemoryBounds extends InstanceBounds {

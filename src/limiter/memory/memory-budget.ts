@@ -1,3 +1,11 @@
+/** How much a limiter keeps of each key. */
+export interface InstanceBounds {
+  /** The most ids of approvals that are kept for a window. */
+  readonly maxIdsPerKey: number;
+  /** The most approvals that are held. */
+  readonly maxHoldsPerKey: number;
+}
+
 const MEBIBYTE = 2 ** 20;
 /** What a process needs without the limiter: its code, requests under way, and garbage that is not collected yet. */
 const OTHER_BYTES = 96 * MEBIBYTE;

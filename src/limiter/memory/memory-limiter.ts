@@ -1,8 +1,7 @@
 /* eslint-disable @typescript-eslint/require-await -- as the interface has it */
 import type { Clock } from '../../common/clock.js';
-import { endOfTick, eventLoop, inTicks } from '../../common/ticks.js';
+import { endOfTick, inTicks } from '../../common/ticks.js';
 import { newUuid } from '../../common/uuid.js';
-import { ApprovalBatches } from '../approval-batches.js';
 import { type CallerPresence, nextClaimNumber, parseClaim } from '../request.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import { findHeld, type HeldApproval, toHoldings } from '../holdings.js';
@@ -20,14 +19,13 @@ import type {
   Policies,
   StoreCondition,
 } from '../limiter.js';
-import { decisionOf, peekOf, rejectionOf } from './instance-decision.js';
+import { decisionOf, rejectionOf } from './instance-decision.js';
 import { settleDelay } from '../settle-delay.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { inPages, KeptPolicy, KeyMap, type MemoryBounds, Sweep, UNBOUNDED } from './keys.js';
-import type { NamedRequests } from './named-requests.js';
 import { bytesOf, MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
-import { Waiters, Waits } from './waits.js';
+import { Waits } from './waits.js';
 
 interface Entry<Policy extends KeyLimits> {
   readonly instance: Instance;
@@ -39,7 +37,6 @@ interface Entry<Policy extends KeyLimits> {
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limiter {
   readonly #entries = new KeyMap<Entry<Policy>>();
-  readonly #waiters: Waiters<Entry<Policy>>;
   readonly #waits: Waits<Entry<Policy>>;
   #isClosed = false;
   /** Frees idle keys and the ids of ended windows. They stop counting on time also without it. */
@@ -57,15 +54,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
     this.#budget = new MemoryBudget(this.#bounds.maxBytes);
-    this.#waiters = new Waiters(this.#bounds.maxWaiters);
-    this.#waits = new Waits({
-      waiters: this.#waiters,
-      approvals: new ApprovalBatches(eventLoop, clock),
-      clock,
-      now: () => this.#now(),
-      onChange: (entry) => {
-        this.#settleWhenRoom(entry);
-      },
+    const now = (): number => this.#now();
+    this.#waits = new Waits(this.#bounds.maxWaiters, clock, now, (entry) => {
+      this.#settleWhenRoom(entry);
     });
     this.#sweep = new Sweep(this.#entries, clock, (key, entry) => {
       this.#free(key, entry);
@@ -73,7 +64,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   waiting(key?: string): number {
-    return key === undefined ? this.#waiters.size : (this.#entries.get(key)?.instance.waiting ?? 0);
+    return key === undefined ? this.#waits.size : (this.#entries.get(key)?.instance.waiting ?? 0);
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
@@ -82,12 +73,12 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const { requestId = newUuid() } = request;
     const number = request.requestId === undefined ? undefined : nextClaimNumber();
-    const asked = request.canWait ? this.#waiters.withPlace(request, entry, requestId) : request;
+    const asked = request.canWait ? this.#waits.withPlace(request, entry, requestId) : request;
     const decision = entry.instance.check(now, requestId, asked, number);
     // A limit that the check sets, or that the rules have now, may make room earlier.
     this.#settleWhenRoom(entry);
     if (decision === 'takes_over' || decision === 'wait_expired') {
-      this.#waiters.fail(entry, requestId, 'taken_over');
+      this.#waits.fail(entry, requestId, 'taken_over');
     }
     if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
@@ -111,15 +102,14 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {
-    return inPages(this.#entries.keys(), (key) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.inspect(now);
-    });
+    return inPages(this.#entries.keys(), (key) =>
+      this.#look(key, (instance, now) => instance.inspect(now)),
+    );
   }
 
   limitsChanged(): void {
     // There may be far more keys than waiters.
-    inTicks([...this.#waiters.entries], (entry) => {
+    inTicks([...this.#waits.entries], (entry) => {
       this.#settle(entry);
     });
   }
@@ -139,7 +129,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#sweep.stop();
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
-    this.#waiters.failAll(() => new UnavailableError('shutting_down'));
+    this.#waits.failAll(() => new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
 
@@ -154,11 +144,9 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     },
 
     amend: async ({ key, requestId, ...amendment }) => {
-      const now = this.#now();
-      const entry = this.#find(key, now);
-      const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';
-      // A hold may lapse earlier than before.
-      if (entry) this.#settleWhenRoom(entry);
+      const amended = this.#change(key, ({ instance }, now) =>
+        instance.amend(now, requestId, amendment),
+      );
       if (amended === 'store_full') throw new StoreFullError();
       return amended === 'unknown' ? undefined : amended;
     },
@@ -184,13 +172,8 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return reported;
     },
 
-    refund: async ({ key, hits, list }) => {
-      const now = this.#now();
-      const entry = this.#find(key, now);
-      const refunded = entry?.instance.refund(now, hits, list) ?? 0;
-      if (entry) this.#settleWhenRoom(entry);
-      return refunded;
-    },
+    refund: async ({ key, hits, list }) =>
+      this.#change(key, ({ instance }, now) => instance.refund(now, hits, list)) ?? 0,
 
     peek: async (request) => {
       if (this.#isClosed) throw new UnavailableError('shutting_down');
@@ -198,7 +181,7 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       const entry = this.#entries.get(request.key);
       const isFound = entry?.instance.isIdle(now) === false;
       const instance = isFound ? entry.instance : this.#instanceToPeek(request.key, now, entry);
-      return peekOf(instance.peek(now, request));
+      return instance.peek(now, request);
     },
 
     statusOf: async ({ key, requestId }) => {
@@ -206,15 +189,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return this.#entries.get(key)?.instance.statusOf(this.#now(), requestId);
     },
 
-    inspect: async ({ key }) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.inspect(now);
-    },
+    inspect: async ({ key }) => this.#look(key, (instance, now) => instance.inspect(now)),
 
-    examine: async ({ key, mostQueued }) => {
-      const now = this.#now();
-      return this.#find(key, now)?.instance.examine(now, mostQueued);
-    },
+    examine: async ({ key, mostQueued }) =>
+      this.#look(key, (instance, now) => instance.examine(now, mostQueued)),
 
     holdings: async ({ key }) => toHoldings(key, this.#held(key)),
 
@@ -225,8 +203,26 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #held(key: string): Iterable<HeldApproval> {
+    return this.#look(key, ({ approvals }, now) => approvals.holds?.held(now)) ?? [];
+  }
+
+  #look<Seen>(key: string, look: (instance: Instance, now: number) => Seen): Seen | undefined {
     const now = this.#now();
-    return this.#find(key, now)?.instance.approvals.holds?.held(now) ?? [];
+    const entry = this.#find(key, now);
+    return entry && look(entry.instance, now);
+  }
+
+  /** Changes a key that exists. The limit that has room next may be another then, and a hold may lapse earlier. */
+  #change<Result>(
+    key: string,
+    change: (entry: Entry<Policy>, now: number) => Result,
+  ): Result | undefined {
+    const now = this.#now();
+    const entry = this.#find(key, now);
+    if (!entry) return undefined;
+    const result = change(entry, now);
+    this.#settleWhenRoom(entry);
+    return result;
   }
 
   /** Whole milliseconds, as Redis's scripts count them. */
@@ -264,7 +260,10 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
   };
 
   #create(key: string, now: number): Entry<Policy> {
-    const named = this.#takeNamed(key);
+    // An idle one is removed, so that there is room for the same key.
+    const idle = this.#entries.get(key);
+    const named = idle?.instance.takeNamed();
+    if (idle) this.#remove(key, idle);
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
     if (!this.#budget.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
@@ -276,14 +275,6 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     this.#entries.set(key, entry);
     this.#sweep.start();
     return entry;
-  }
-
-  /** Takes what an idle key remembers, and removes it. There is room for the same key then. */
-  #takeNamed(key: string): NamedRequests | undefined {
-    const idle = this.#entries.get(key);
-    const named = idle?.instance.takeNamed();
-    if (idle) this.#remove(key, idle);
-    return named;
   }
 
   /** Frees what a key does not need any more. An idle key that still remembers requests stays, and nobody sees it. */
@@ -307,15 +298,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
    * @param number of the check that asked for it; by default, of any
    */
   #release(key: string, requestId: string, isUnused: boolean, number?: number): boolean {
-    const now = this.#now();
-    const entry = this.#find(key, now);
-    if (!entry) return false;
-    const isReleased = entry.instance.release(now, requestId, isUnused, number);
-    // If it waited, it has been withdrawn.
-    if (isReleased) this.#waiters.fail(entry, requestId, 'withdrawn');
-    // The limit that has room last may be another now.
-    this.#settleWhenRoom(entry);
-    return isReleased;
+    const isReleased = this.#change(key, (entry, now) => {
+      const wasKnown = entry.instance.release(now, requestId, isUnused, number);
+      // If it waited, it has been withdrawn.
+      if (wasKnown) this.#waits.fail(entry, requestId, 'withdrawn');
+      return wasKnown;
+    });
+    return isReleased ?? false;
   }
 
   /** Serves the queue when the window ends or a hold lapses, whichever comes first, but not all queues at midnight. */

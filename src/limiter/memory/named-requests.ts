@@ -10,7 +10,6 @@ import {
 } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { InstanceDecision, RecordDecision } from './instance-decision.js';
-import type { MemoryBudget } from './memory-budget.js';
 import { Heap, type HeapItem } from './heap.js';
 import { arrivalOf } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -27,16 +26,11 @@ const REMEMBERED_WINDOWS = 3;
 const NO_CHECK = 0;
 
 /** A request whose caller has chosen its id. */
-export interface RequestRecord {
+export interface RequestRecord extends HeapItem {
+  readonly id: string;
   /** What all its checks have to ask for. */
   readonly request: RequestTerms;
   /** The number of the claim of the check that it belongs to. */
-  readonly owner: number;
-  readonly state: RequestState;
-}
-
-interface Remembered extends RequestRecord, HeapItem {
-  readonly id: string;
   owner: number;
   state: RequestState;
   /** When it changed last; in the future for an approval whose hold lapses then. */
@@ -53,22 +47,18 @@ interface Remembered extends RequestRecord, HeapItem {
  * is forgotten when its hold lapses. Times are milliseconds of a clock.
  */
 export class NamedRequests {
-  readonly #records = new Map<string, Remembered>();
-  /** Those that do not wait. */
-  readonly #order = new Heap<Remembered>((one, other) => one.dueAt < other.dueAt);
+  readonly #records = new Map<string, RequestRecord>();
+  readonly #order = new Heap<RequestRecord>((one, other) => one.dueAt < other.dueAt);
 
   /**
    * @param approvals those of the key
    * @param queue the queue of the key
-   * @param max the most requests that are remembered. Those that wait are bounded by the queue
    * @param onUnclaimed called when an approval has lapsed that was kept for its caller
    */
   constructor(
     private approvals: Approvals,
     private queue: WaitingQueue,
     private readonly onUnclaimed: () => void = () => undefined,
-    private readonly max = REMEMBERED_WINDOWS * approvals.bounds.maxIdsPerKey,
-    private readonly budget: MemoryBudget = approvals.budget,
   ) {}
 
   /** Whether it has any. */
@@ -96,7 +86,9 @@ export class NamedRequests {
   ): InstanceDecision | RecordDecision {
     const record = this.#records.get(id);
     if (record) return this.#decideKnown(now, id, record, request, number);
-    if (this.#records.size - this.queue.size >= this.max) return 'key_full';
+    // Those that wait are bounded by the queue.
+    const most = REMEMBERED_WINDOWS * this.approvals.bounds.maxIdsPerKey;
+    if (this.#records.size - this.queue.size >= most) return 'key_full';
     const terms = termsOf(request);
     if (!this.add(id, terms, number)) return 'store_full';
     const decision = decideNew(terms);
@@ -107,7 +99,7 @@ export class NamedRequests {
   }
 
   /** The record of a request as `forget` would leave it. @param counts whether the request is approved and counts */
-  recordAt(now: number, id: string, counts: boolean): RequestRecord | undefined {
+  recordAt(now: number, id: string, counts: boolean): Readonly<RequestRecord> | undefined {
     const record = this.#records.get(id);
     const isOver = record && record.dueAt < Infinity && !counts && this.#endOf(record) <= now;
     return isOver ? undefined : record;
@@ -116,7 +108,7 @@ export class NamedRequests {
   /** The state of a request. @returns undefined if it is unknown */
   stateOf(id: string): RequestState | undefined {
     const record = this.#records.get(id);
-    const hasLapsed = record?.state === 'held' && this.approvals.holds?.hitsOf(id) === undefined;
+    const hasLapsed = record?.state === 'held' && this.approvals.holds?.get(id) === undefined;
     return hasLapsed ? 'lapsed' : record?.state;
   }
 
@@ -126,9 +118,11 @@ export class NamedRequests {
    * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, request: RequestTerms, owner: number): boolean {
-    if (!this.budget.take(BYTES_PER_RECORD)) return false;
+    if (!this.approvals.budget.take(BYTES_PER_RECORD)) return false;
     const undue = { changedAt: -Infinity, dueAt: Infinity, index: 0 };
-    this.#records.set(id, { id, request, owner, state: 'new', ...undue });
+    const record: RequestRecord = { id, request, owner, state: 'new', ...undue };
+    this.#records.set(id, record);
+    this.#order.add(record);
     return true;
   }
 
@@ -141,7 +135,8 @@ export class NamedRequests {
   /** These requests were approved from the queue. Some may have no record. */
   approveAll(now: number, ids: readonly string[]): void {
     for (const id of ids) {
-      if (this.approvals.isUnclaimed(id)) this.become(now, id, 'unclaimed');
+      const isUnclaimed = this.approvals.holds?.get(id)?.state === 'unclaimed';
+      if (isUnclaimed) this.become(now, id, 'unclaimed');
       else this.approve(now, id);
     }
   }
@@ -223,7 +218,7 @@ export class NamedRequests {
   #decideKnown(
     now: number,
     id: string,
-    record: Remembered,
+    record: RequestRecord,
     check: CheckRequest,
     number: number,
   ): InstanceDecision | RecordDecision {
@@ -268,27 +263,25 @@ export class NamedRequests {
     const record = this.#records.get(id);
     if (!record) return;
     this.#records.delete(id);
-    if (record.dueAt < Infinity) this.#order.remove(record);
-    this.budget.giveBack(BYTES_PER_RECORD);
+    this.#order.remove(record);
+    this.approvals.budget.giveBack(BYTES_PER_RECORD);
   }
 
-  #noteChange(now: number, record: Remembered): void {
-    record.changedAt = this.approvals.holds?.lapseOf(record.id) ?? now;
+  #noteChange(now: number, record: RequestRecord): void {
+    record.changedAt = this.approvals.holds?.get(record.id)?.lapsesAt ?? now;
     // If it is to be forgotten later than before, that is seen when it is due.
     if (this.#endOf(record) < record.dueAt) this.#becomeDue(record);
   }
 
-  #endOf({ state, changedAt }: Remembered): number {
+  #endOf({ state, changedAt }: RequestRecord): number {
     return state === 'unclaimed'
       ? changedAt
       : changedAt + REMEMBERED_WINDOWS * this.approvals.window.millis;
   }
 
-  #becomeDue(record: Remembered): void {
-    const isNew = record.dueAt === Infinity;
+  #becomeDue(record: RequestRecord): void {
     record.dueAt = this.#endOf(record);
-    if (isNew) this.#order.add(record);
-    else this.#order.update(record);
+    this.#order.update(record);
   }
 }
 

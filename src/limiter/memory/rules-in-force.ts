@@ -3,8 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { InstanceDetail, KeyLimits, Overrides } from '../limiter.js';
 import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
-import { countsAlike } from './limits/counted-limit.js';
-import type { LaterLimits, LaterRules, Window } from './limits/window.js';
+import type { LaterLimits, Window } from './limits/window.js';
 import { kindOf } from '../kinds/kinds.js';
 
 /**
@@ -87,18 +86,13 @@ export class RulesInForce {
   later(window: Window): LaterLimits {
     const own = this.latestOwn;
     const millis = hasSettableWindow(own) ? window.nextMillis(own.windowMillis) : own.windowMillis;
-    return { millis, change: this.awaitBoundary(window) ? this.#laterRules(window) : undefined };
-  }
-
-  #laterRules(window: Window): LaterRules {
-    const [{ maximum }, ...further] = this.policy.current.limits;
-    const before = this.#rules.limits.slice(1);
+    const change = this.awaitBoundary(window);
     return {
       at: window.end,
-      maximum: this.#overriddenMax ?? maximum,
-      keepsOwn: this.hasLatestAlgorithm,
-      keepsFurther:
-        further.length === before.length && before.every((limit, i) => isSame(limit, further[i])),
+      millis,
+      maximum: change ? (this.#overriddenMax ?? own.maximum) : undefined,
+      keepsOwn: !change || this.hasLatestAlgorithm,
+      keepsFurther: !change || haveSameFurther(this.#rules, this.policy.current),
     };
   }
 
@@ -149,22 +143,15 @@ export class RulesInForce {
     const rules = this.policy.current;
     if (rules === before) return -Infinity;
     this.#rules = rules;
-    const [ownBefore, ...furtherBefore] = before.limits;
     const [own, ...further] = rules.limits;
-    const ownUntil = takeOwn(now, approvals, ownBefore, { ...own, maximum: this.maximum });
-    if (isDeepStrictEqual(further, furtherBefore)) return ownUntil;
+    const ownUntil = takeOwn(now, approvals, before.limits[0], { ...own, maximum: this.maximum });
+    if (haveSameFurther(before, rules)) return ownUntil;
     return Math.max(ownUntil, approvals.takeFurther(now, further));
   }
 }
 
-function isSame(one: Limit, other: Limit | undefined): boolean {
-  return (
-    other !== undefined &&
-    countsAlike(one, other) &&
-    isSameAlgorithm(one, other) &&
-    one.windowMillis === other.windowMillis &&
-    one.maximum === other.maximum
-  );
+function haveSameFurther(one: KeyLimits, other: KeyLimits): boolean {
+  return isDeepStrictEqual(one.limits.slice(1), other.limits.slice(1));
 }
 
 /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */

@@ -1,5 +1,4 @@
 import type { CheckRequest } from '../limiter.js';
-import type { QueueList } from '../queue-order.js';
 import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import { millisUntil, unlessPaused } from './limits/counted-limit.js';
@@ -66,14 +65,11 @@ export class Turns {
     // With a maximum of 0 no turn ever comes.
     const places = this.approvals.own.maximum === 0 ? 0 : this.rules.maxRequestsInQueue;
     if (this.queue.size >= places) return 'queue_full';
-    if (this.#isGroupFull(request.list)) return 'queue_full_of_group';
+    const { list } = request;
+    const { maxRequests = Infinity } = list?.kind === 'group' ? list : {};
+    if (this.queue.countIn(list) >= maxRequests) return 'queue_full_of_group';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     return request.noPlace ? 'no_place' : undefined;
-  }
-
-  #isGroupFull(list: QueueList | undefined): boolean {
-    if (list?.kind !== 'group' || list.maxRequests === undefined) return false;
-    return this.queue.countIn(list) >= list.maxRequests;
   }
 
   /**

@@ -38,21 +38,17 @@ const ASKED_FIRST: Readonly<Record<OperationName, 'store' | 'substitute'>> = {
   holdings: 'store',
 };
 
-/** A request that waits for its turn in the store. */
-interface WaitingRequest {
-  readonly key: string;
-  /** Its disconnect withdraws the place in the store. */
-  readonly place: CallerPresence;
-}
-
 /**
  * Lets a substitute decide while the store is down, so that the service continues in an outage. When the outage begins,
  * all waiting requests fail over: the substitute decides them, in their order. The store alone decides requests whose
  * places are kept.
  */
 export class OutageLimiter implements Limiter {
-  /** In order of arrival. */
-  readonly #waiting = new Set<WaitingRequest>();
+  /**
+   * The keys of the requests that wait for their turns in the store, in order of arrival. The disconnect of a presence withdraws
+   * the place there.
+   */
+  readonly #waiting = new Map<CallerPresence, string>();
   /**
    * Those of requests under way that can wait. The numbers of store and substitute together would miss a request that
    * fails over, or count it twice.
@@ -128,7 +124,15 @@ export class OutageLimiter implements Limiter {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (this.#isClosing) throw new UnavailableError('shutting_down');
-      return this.#askSubstitute(operation, asked, error);
+      const isPeek = operation === 'peek';
+      if (!this.substitute) {
+        if (!isPeek) throw error;
+        return { outcome: 'approved', outagePolicy: 'allow' } as Answer<Name>;
+      }
+      const answer = await this.substitute.ask(operation, asked);
+      return isPeek
+        ? ({ ...(answer as Answer<'peek'>), outagePolicy: 'local' } as Answer<Name>)
+        : answer;
     }
   }
 
@@ -172,21 +176,20 @@ export class OutageLimiter implements Limiter {
   ): Promise<Decision | undefined> {
     // The place in the store is withdrawn when the caller disconnects, or when the request fails over.
     const place = new CallerPresence();
-    const waiting = { key: request.key, place };
     if (caller) {
       caller.onDisconnect = () => {
         place.disconnect();
       };
       if (caller.isDisconnected) place.disconnect();
     }
-    this.#waiting.add(waiting);
+    this.#waiting.set(place, request.key);
     try {
       const decision = await this.primary.check(request, place);
       // Only the caller's disconnect and a failover withdraw it.
       const hasFailedOver = decision.outcome === 'withdrawn' && caller?.isDisconnected !== true;
       return hasFailedOver ? undefined : decision;
     } finally {
-      this.#waiting.delete(waiting);
+      this.#waiting.delete(place);
       if (caller) caller.onDisconnect = undefined;
     }
   }
@@ -200,7 +203,7 @@ export class OutageLimiter implements Limiter {
   }
 
   #failOver(): void {
-    for (const { key, place } of [...this.#waiting]) {
+    for (const [place, key] of [...this.#waiting]) {
       if (!this.primary.isAvailable(key)) place.disconnect();
     }
   }
@@ -215,22 +218,5 @@ export class OutageLimiter implements Limiter {
     }
     const decision = await this.substitute.check(request, caller);
     return isVerdict(decision) ? { ...decision, outagePolicy: 'local' } : decision;
-  }
-
-  /** @param error of the store, if the substitute can't answer */
-  async #askSubstitute<Name extends OperationName>(
-    operation: Name,
-    asked: Asked<Name>,
-    error: Error,
-  ): Promise<Answer<Name>> {
-    const isPeek = operation === 'peek';
-    if (!this.substitute) {
-      if (!isPeek) throw error;
-      return { outcome: 'approved', outagePolicy: 'allow' } as Answer<'peek'>;
-    }
-    const answer = await this.substitute.ask(operation, asked);
-    return isPeek
-      ? ({ ...(answer as Answer<'peek'>), outagePolicy: 'local' } as Answer<Name>)
-      : answer;
   }
 }

@@ -33,14 +33,15 @@ export class KeptPlaces {
 
   /** Ends a check when its caller disconnects, and its place unless that is kept. */
   endOnDisconnect(waiter: Waiter, caller: CallerPresence | undefined): void {
-    const { claimOrId: claim, keepMillis } = waiter;
+    const { claimOrId: claim } = waiter;
+    const { keepMillis } = waiter.request;
     if (keepMillis === undefined) {
       waiter.withdrawOnDisconnect(caller, () => {
         // A request without a ticket is withdrawn when it is answered.
         if (this.waiters.get(claim)?.state === 'queued') this.parts.withdraw(claim);
       });
     } else {
-      waiter.keepOnDisconnect(caller, () => this.keep(waiter, undefined));
+      waiter.onDisconnect(caller, () => this.keep(waiter, undefined));
     }
   }
 
@@ -115,7 +116,8 @@ export class KeptPlaces {
   }
 
   #confirmed(waiter: Waiter, sentAt: number, quota: Quota | undefined): void {
-    const { claimOrId: claim, holdMillis = Infinity } = waiter;
+    const { claimOrId: claim } = waiter;
+    const { holdMillis = Infinity } = waiter.request;
     // If the caller has disconnected since, the approval stays as long as the place would: the caller may come back for it.
     const release = (): void => {
       if (!waiter.isKept) this.parts.withdraw(claim);

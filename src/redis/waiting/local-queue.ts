@@ -184,7 +184,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   /** Leaves the kept places to other replicas. Redis keeps them for their time. */
   handOver(): void {
     for (const waiter of this.#waiters.waiters()) {
-      if (waiter.keepMillis === undefined) continue;
+      if (waiter.request.keepMillis === undefined) continue;
       this.#remove(waiter.claimOrId);
       waiter.fail(new UnavailableError('handed_over'));
     }
@@ -276,13 +276,14 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     const removed = this.#waiters.remove(claim);
     if (!removed) return undefined;
     this.parts.onSizeChange(-1);
-    if (removed.waiter.keepMillis !== undefined) removed.waiter.endPlace();
+    if (removed.waiter.request.keepMillis !== undefined) removed.waiter.endPlace();
     return removed;
   }
 
   /** @param waitedMillis since the request got its ticket */
   #startTimers(waiter: Waiter, waitedMillis: number): void {
-    const { claimOrId: claim, keepMillis } = waiter;
+    const { claimOrId: claim } = waiter;
+    const { keepMillis } = waiter.request;
     const expire = (): void => {
       this.#waiters.expire(claim);
       this.#fire('due');
@@ -375,7 +376,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   ): void {
     const waiter = this.#waiters.get(claim)?.waiter;
     if (!waiter) return;
-    if (waiter.keepMillis !== undefined) {
+    if (waiter.request.keepMillis !== undefined) {
       this.#kept.granted(waiter, at);
       return;
     }

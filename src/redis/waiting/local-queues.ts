@@ -185,7 +185,8 @@ export class LocalQueues {
     const { claimOrId: claim } = waiter;
     const { verdict, millisToRoom, queueState, place } = reply;
     if (verdict > VERDICT.approved && queueState) {
-      if (place) waiter.list = place.list;
+      // A place that it has taken over keeps its own list.
+      if (place) waiter.request = { ...waiter.request, list: place.list };
       queue.ticketed(claim, verdict, millisToRoom, queueState);
       return;
     }
@@ -197,7 +198,7 @@ export class LocalQueues {
     if (!queue.answered(claim)) return;
     if (verdict === VERDICT.approved) {
       if (!waiter.approve(reply.quota)) {
-        this.#withdrawals.add(key, [claim], waiter.holdMillis ?? 0);
+        this.#withdrawals.add(key, [claim], waiter.request.holdMillis ?? 0);
       }
       return;
     }

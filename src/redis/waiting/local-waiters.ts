@@ -40,7 +40,7 @@ export class LocalWaiters {
 
   /** Whether the place of any is kept that is queued. */
   get keepsAny(): boolean {
-    for (const { waiter } of this.#queued) if (waiter.keepMillis !== undefined) return true;
+    for (const { waiter } of this.#queued) if (waiter.request.keepMillis !== undefined) return true;
     return false;
   }
 
@@ -67,7 +67,8 @@ export class LocalWaiters {
       ticket: Infinity,
       isDoubted: false,
     };
-    const { requestId, claim, claimOrId, holdMillis = 0, keepMillis = 0 } = waiter;
+    const { claim, claimOrId } = waiter;
+    const { requestId, holdMillis = 0, keepMillis = 0 } = waiter.request;
     this.#all.set(claimOrId, asking);
     this.longestHoldMillis = Math.max(
       this.longestHoldMillis,

@@ -29,7 +29,7 @@ export function heldUntilByWake(
   wokenAt: number,
   storeTime: number | undefined,
 ): HeldUntil {
-  return ({ holdMillis }) => {
+  return ({ request: { holdMillis } }) => {
     if (holdMillis === undefined) return Infinity;
     if (storeTime === undefined) return -Infinity;
     return wokenAt + at + holdMillis - storeTime;
@@ -38,7 +38,7 @@ export function heldUntilByWake(
 
 /** @param sentAt when Redis was asked, by this replica's clock */
 export function heldUntilByReply({ holdsLeft }: SettleReply, sentAt: number): HeldUntil {
-  return ({ claimOrId: claim, holdMillis = Infinity }) =>
+  return ({ claimOrId: claim, request: { holdMillis = Infinity } }) =>
     sentAt + (holdsLeft.get(claim) ?? holdMillis);
 }
 

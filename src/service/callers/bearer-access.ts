@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
-import { withinBudget, WaitingBudget, type BudgetShare } from '../../limiter/waiting-budget.js';
+import { withinBudget, WaitingBudget } from '../../limiter/waiting-budget.js';
 import { type ErrorCode, type ErrorValues, type ServiceError, serviceError } from '../errors.js';
 import type { Caller, RequestContext, Scope } from '../request-context.js';
 import type { Access } from './access.js';
@@ -115,19 +115,16 @@ export class CallerPlaces {
     private readonly maxPerCaller = Math.ceil(maxWaiters / 2),
   ) {}
 
-  /** @returns undefined if the caller has no place left */
-  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): BudgetShare | undefined {
+  /** @returns gives the place back; undefined if the caller has none left */
+  take(caller: Caller, request: Pick<CheckRequest, 'key' | 'requestId'>): (() => void) | undefined {
     const { name } = caller;
     const places = this.#ofCallers.get(name) ?? new WaitingBudget();
-    const place = places.take(this.#mostOf(caller), request);
-    if (!place) return undefined;
+    const giveBack = places.take(this.#mostOf(caller), request);
+    if (!giveBack) return undefined;
     this.#ofCallers.set(name, places);
-    return {
-      giveBack: () => {
-        place.giveBack();
-        if (places.taken === 0 && this.#ofCallers.get(name) === places)
-          this.#ofCallers.delete(name);
-      },
+    return () => {
+      giveBack();
+      if (places.taken === 0 && this.#ofCallers.get(name) === places) this.#ofCallers.delete(name);
     };
   }
 

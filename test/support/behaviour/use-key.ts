@@ -1,5 +1,5 @@
 import type { CheckRequest, Decision, InstanceState } from '../../../src/limiter/limiter.js';
-import type { InstanceBounds } from '../../../src/limiter/memory/approvals.js';
+import type { InstanceBounds } from '../../../src/limiter/memory/memory-budget.js';
 import type { HarnessFactory, LimiterHarness, LimitsOfKeys } from '../limiter-harness.js';
 import type { DeclaredLimits } from '../limits.js';
 import { requestIdOf } from '../request-id-of.js';

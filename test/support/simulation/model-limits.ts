@@ -3,7 +3,6 @@ import type { Approvals } from '../../../src/limiter/memory/approvals.js';
 import type { CountedLimit } from '../../../src/limiter/memory/limits/counted-limit.js';
 import { createLimit } from '../../../src/limiter/memory/limits/kinds.js';
 import { Window } from '../../../src/limiter/memory/limits/window.js';
-import { MemoryBudget } from '../../../src/limiter/memory/memory-budget.js';
 import { stepsOf, type StoredLevel, type StoredSteps } from '../stored-counts.js';
 import type { StoredState } from '../stored-state.js';
 import { uuidOf } from './model-ids.js';
@@ -45,7 +44,7 @@ export function restoreLimits(
     const window = i === 0 ? approvals.window : new Window(start, rule.windowMillis);
     window.restart(LONG_AGO, FOREVER);
     const create = (now: number, limit: Limit): CountedLimit =>
-      createLimit(now, limit, window, approvals, Infinity, new MemoryBudget(Infinity));
+      createLimit(limit, window, approvals, now);
     const index = i === 0 ? 0 : 1 + LIMIT_NAMES.findIndex((name) => name === rule.name);
     const generations = generationsOf(stored, index);
     limits[i] =

@@ -127,7 +127,7 @@ export function storedLists({ lists, waiting }: Pick<Snapshot, 'lists' | 'waitin
 
 /** The same of the embedded limiter. */
 export function listsOf(queue: WaitingQueue): ShownLists {
-  const all: (WaitingList & { readonly tag?: number })[] = [...queue.lists()];
+  const all = queue.lists();
   if (!all.some(({ kind }) => kind !== 'fifo')) return ONE_LIST;
   const waiters = queue.first(queue.size).map(({ requestId }) => queue.find(requestId)!);
   const shown = all.map(({ kind, name, tag }): ShownList => {
@@ -136,7 +136,7 @@ export function listsOf(queue: WaitingQueue): ShownLists {
     );
     const ids = ofList.map(({ requestId }) => idOf(requestId));
     const id = ofList[0]?.list ? listId(ofList[0].list) : 'fifo:';
-    return [id, ids, tag === undefined ? undefined : shownTag(tag)];
+    return [id, ids, kind === 'group' ? shownTag(tag) : undefined];
   });
   const kinds = [...new Set(all.map(({ kind }) => kind))];
   return { kinds, lists: sorted(shown), virtualTime: shownTag(virtualTimeOf(queue)) };
@@ -147,8 +147,8 @@ function virtualTimeOf(queue: WaitingQueue): number {
   if (!queue.lists().some(({ kind }) => kind === 'group')) return 0;
   const list = { kind: 'group', name: OTHER_GROUP, weight: 1, maxRequests: undefined } as const;
   join(queue, SERVED, { list }, 0);
-  const all: readonly (WaitingList & { readonly tag?: number })[] = queue.lists();
-  const { tag = NaN } = all.find(({ kind, name }) => kind === 'group' && name === OTHER_GROUP)!;
+  const isJoined = ({ kind, name }: WaitingList) => kind === 'group' && name === OTHER_GROUP;
+  const { tag } = queue.lists().find(isJoined)!;
   queue.remove(SERVED);
   return tag;
 }

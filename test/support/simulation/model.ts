@@ -86,13 +86,7 @@ export class Model {
     };
     const budget = new MemoryBudget(Infinity);
     const approvals = new Approvals(start, rules.limits, UNBOUNDED, budget);
-    this.#requests = new RequestsOfModel(
-      approvals,
-      new WaitingQueue(0),
-      undefined,
-      Infinity,
-      budget,
-    );
+    this.#requests = new RequestsOfModel(approvals, new WaitingQueue(0));
     const requests = this.#requests;
     for (const [id, { is, hits, holdMillis, owner }] of known) {
       if (is === 'waiting' || is === 'granted') continue;
@@ -258,7 +252,8 @@ export class Model {
   }
 
   hitsHeld(id: string): number | undefined {
-    return this.#instance.approvals.holds?.hitsOf(uuidOf(id));
+    const hold = this.#instance.approvals.holds?.get(uuidOf(id));
+    return hold && (hold.request.hits ?? 1);
   }
 
   /** Adds the records of the requests whose approvals are kept for their callers, by holds that there are. */

@@ -139,7 +139,7 @@ function loseWakesOfUrgent(): () => void {
     method(LocalWaiters, 'get', (get) => {
       return function (this: LocalWaiters, claim) {
         const found = get.call(this, claim);
-        const list = found?.waiter.list;
+        const list = found?.waiter.request.list;
         const isUrgent = list?.kind === 'lane' && list.headStartMillis > 0;
         return isLost && isUrgent ? undefined : found;
       };

@@ -197,10 +197,10 @@ describe('the places of requests', () => {
     const first = places.take(1, KEEPING);
     const second = places.take(1, KEEPING);
     expect(places.take(1, { ...KEEPING, key: 'other' })).toBeUndefined();
-    first?.giveBack();
-    first?.giveBack();
+    first?.();
+    first?.();
     expect(places.taken).toBe(1);
-    second?.giveBack();
+    second?.();
     expect(places.taken).toBe(0);
   });
 

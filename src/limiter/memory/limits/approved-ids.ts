@@ -56,31 +56,35 @@ export class ApprovedIds {
   /** A slot for each id: its numbers, then its hits as soon as any id of the window has more than one. */
   #table = NOTHING;
   #capacity = 0;
-  #words = UUID_WORDS;
-  #size = 0;
-  #hits = 0;
+  protected words = UUID_WORDS;
+  protected idCount = 0;
+  protected hitCount = 0;
 
   constructor(private readonly budget: MemoryBudget) {}
 
   get size(): number {
-    return this.#size;
+    return this.idCount;
   }
 
   /** Whether an id of the window has, or had, other hits than one. */
   get hasHits(): boolean {
-    return this.#words > UUID_WORDS;
+    return this.words > UUID_WORDS;
   }
 
   /** The hits of all approvals that are not released. */
   get hits(): number {
-    return this.#hits;
+    return this.hitCount;
   }
 
   /**
    * Returns a copy that counts the ids, and finds them in the original. Further ids may be added to it, and are only counted.
    */
   copy(): ApprovedIds {
-    return new ApprovedIdCount(this);
+    const copy = new ApprovedIdCount(this);
+    copy.words = this.words;
+    copy.idCount = this.idCount;
+    copy.hitCount = this.hitCount;
+    return copy;
   }
 
   /**
@@ -92,18 +96,18 @@ export class ApprovedIds {
     if (!want(id)) throw new Error(`no UUID: ${id}`);
     let index = this.#indexOf(wanted);
     if (!this.#isFree(index)) return true;
-    const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;
-    const isFull = this.#size + 1 > this.#capacity * MAX_LOAD;
+    const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.words;
+    const isFull = this.idCount + 1 > this.#capacity * MAX_LOAD;
     const capacity = isFull
       ? Math.max(FIRST_CAPACITY, Math.ceil(this.#capacity * GROWTH))
       : this.#capacity;
-    if (isFull || words !== this.#words) {
+    if (isFull || words !== this.words) {
       if (!this.#rebuild(capacity, words)) return false;
       index = this.#indexOf(wanted);
     }
     this.#put(index, wanted, hits);
-    this.#size += 1;
-    this.#hits += hits;
+    this.idCount += 1;
+    this.hitCount += hits;
     return true;
   }
 
@@ -115,7 +119,7 @@ export class ApprovedIds {
   release(id: string): boolean {
     const index = this.#find(id);
     if (index === undefined) return false;
-    this.#hits -= this.#hitsAt(index);
+    this.hitCount -= this.#hitsAt(index);
     this.#remove(index);
     return true;
   }
@@ -132,8 +136,8 @@ export class ApprovedIds {
    * @returns false if there is no memory for them, so that nothing has changed
    */
   reserve(id: string, hits: number): boolean {
-    const words = hits === 1 ? this.#words : UUID_WORDS + HITS_WORDS;
-    if (words === this.#words || this.#find(id) === undefined) return true;
+    const words = hits === 1 ? this.words : UUID_WORDS + HITS_WORDS;
+    if (words === this.words || this.#find(id) === undefined) return true;
     return this.#rebuild(this.#capacity, words);
   }
 
@@ -145,28 +149,23 @@ export class ApprovedIds {
   amend(id: string, hits: number): boolean {
     const index = this.#find(id);
     if (index === undefined) return false;
-    this.#hits += hits - this.#hitsAt(index);
+    this.hitCount += hits - this.#hitsAt(index);
     if (this.hasHits) this.#table[index + UUID_WORDS] = hits;
     return true;
   }
 
   /** Removes all ids, and gives their memory back. */
   clear(): void {
-    if (this.#capacity === 0) return;
-    this.budget.giveBack(this.#table.byteLength);
+    if (this.#capacity > 0) this.budget.giveBack(this.#table.byteLength);
     this.#table = NOTHING;
     this.#capacity = 0;
-    this.#words = UUID_WORDS;
-    this.#size = 0;
-    this.#hits = 0;
-  }
-
-  #at(index: number): number {
-    return this.#table[index] ?? 0;
+    this.words = UUID_WORDS;
+    this.idCount = 0;
+    this.hitCount = 0;
   }
 
   #hitsAt(index: number): number {
-    return this.#words > UUID_WORDS ? this.#at(index + UUID_WORDS) : 1;
+    return this.words > UUID_WORDS ? (this.#table[index + UUID_WORDS] ?? 0) : 1;
   }
 
   #isFree(index: number): boolean {
@@ -175,17 +174,17 @@ export class ApprovedIds {
 
   /** Where the search for an id begins: by 28 bits of its hash, so that the product is exact. */
   #home(hash: number): number {
-    return Math.floor(((hash >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
+    return Math.floor(((hash >>> 4) * this.#capacity) / 2 ** 28) * this.words;
   }
 
   #after(index: number): number {
-    const next = index + this.#words;
+    const next = index + this.words;
     return next === this.#table.length ? 0 : next;
   }
 
   /** The index of the slot of an id, which may be any text; undefined if it is not there. */
   #find(id: string): number | undefined {
-    if (this.#size === 0 || !want(id)) return undefined;
+    if (this.idCount === 0 || !want(id)) return undefined;
     const index = this.#indexOf(wanted);
     return this.#isFree(index) ? undefined : index;
   }
@@ -209,33 +208,33 @@ export class ApprovedIds {
 
   /** Frees a slot, and moves up the ids behind it that a search would no longer find. */
   #remove(index: number): void {
-    this.#size -= 1;
+    this.idCount -= 1;
     let free = index;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
-      const home = this.#home(this.#at(next + 1));
+      const home = this.#home(this.#table[next + 1] ?? 0);
       // Its search begins behind the free slot, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
-      this.#table.copyWithin(free, next, next + this.#words);
+      this.#table.copyWithin(free, next, next + this.words);
       free = next;
     }
-    this.#table.fill(0, free, free + this.#words);
+    this.#table.fill(0, free, free + this.words);
   }
 
   /** Puts an id into a free slot. */
   #put(index: number, id: Uint32Array, hits: number): void {
     copyId(id, this.#table, 0, index);
-    if (this.#words > UUID_WORDS) this.#table[index + UUID_WORDS] = hits;
+    if (this.words > UUID_WORDS) this.#table[index + UUID_WORDS] = hits;
   }
 
   #rebuild(capacity: number, words: number): boolean {
     const before = this.#table;
-    const wordsBefore = this.#words;
+    const wordsBefore = this.words;
     const hadHits = wordsBefore > UUID_WORDS;
     // Both tables exist for a moment.
     if (!this.budget.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
     this.#table = new Uint32Array(capacity * words);
     this.#capacity = capacity;
-    this.#words = words;
+    this.words = words;
     for (let index = 0; index < before.length; index += wordsBefore) {
       if (isFree(before, index)) continue;
       copyId(before, moved, index);
@@ -248,57 +247,34 @@ export class ApprovedIds {
 
 /** The number of the ids of another table, and their hits. */
 class ApprovedIdCount extends ApprovedIds {
-  /** Undefined once they are cleared. */
-  #original: ApprovedIds | undefined;
-  #size: number;
-  #hits: number;
-  #hasHits: boolean;
-
-  constructor(original: ApprovedIds) {
+  /** @param original undefined once they are cleared */
+  constructor(private original: ApprovedIds | undefined) {
     super(UNBOUNDED_BUDGET);
-    this.#original = original;
-    this.#size = original.size;
-    this.#hits = original.hits;
-    this.#hasHits = original.hasHits;
-  }
-
-  override get size(): number {
-    return this.#size;
-  }
-
-  override get hits(): number {
-    return this.#hits;
-  }
-
-  override get hasHits(): boolean {
-    return this.#hasHits;
   }
 
   override add(_id: string, hits: number): boolean {
-    this.#size += 1;
-    this.#hits += hits;
-    this.#hasHits ||= hits > 1;
+    this.idCount += 1;
+    this.hitCount += hits;
+    if (hits > 1) this.words = UUID_WORDS + HITS_WORDS;
     return true;
   }
 
   override hitsOf(id: string): number | undefined {
-    return this.#original?.hitsOf(id);
+    return this.original?.hitsOf(id);
   }
 
   /** An id may be released once. It stays known. */
   override release(id: string): boolean {
     const hits = this.hitsOf(id);
     if (hits === undefined) return false;
-    this.#size -= 1;
-    this.#hits -= hits;
+    this.idCount -= 1;
+    this.hitCount -= hits;
     return true;
   }
 
   override clear(): void {
-    this.#original = undefined;
-    this.#size = 0;
-    this.#hits = 0;
-    this.#hasHits = false;
+    super.clear();
+    this.original = undefined;
   }
 }
 

@@ -9,18 +9,11 @@ import {
   takenOf,
 } from '../../limits.js';
 import type { Held, Holds } from '../holds.js';
+import type { InstanceBounds, MemoryBudget } from '../memory-budget.js';
 import type { Window } from './window.js';
 
 /** What a level that drains may lack by the rounding of doubles. Others are whole numbers. */
 export const EPSILON = 1e-9;
-
-/**
- * When the next lapse may make room in a limit; Infinity if none may. An approval that nobody has claimed is given back to
- * every limit, and another one only where it counts as a held one.
- */
-function nextLapse(holds: Holds | undefined, countsHeld: boolean): number {
-  return holds && (countsHeld || holds.hasUnclaimed) ? holds.firstLapse : Infinity;
-}
 
 /**
  * A time at which there is room, but not before the end of a pause. If there is room already, that end alone counts.
@@ -36,13 +29,16 @@ export function millisUntil(time: number, now: number): number {
   return Math.round((time - now) * 1000) / 1000;
 }
 
-/**
- * The held approvals of a key. They count in each of its limits that counts their lists, unless the limit keeps what is
- * released.
- */
-export interface WithHolds {
-  /** Undefined if the key had no hold yet. */
+/** What a limit has to know of its key. */
+export interface KeyOfLimit {
+  /**
+   * The held approvals, which count in each limit that counts their lists, unless the limit keeps what is released. Undefined
+   * if the key had no hold yet.
+   */
   readonly holds: Holds | undefined;
+  readonly bounds: InstanceBounds;
+  /** Holds the ids. */
+  readonly budget: MemoryBudget;
 }
 
 /**
@@ -50,22 +46,21 @@ export interface WithHolds {
  * they do. The kinds in `lua/limits/` answer the same questions. Times are milliseconds of a clock. A limit of some lanes is
  * asked only about their checks and approvals.
  */
-export abstract class CountedLimit<Rules extends Limit = Limit> {
+export abstract class CountedLimit {
   /** The maximum in force. */
   abstract maximum: number;
   /** Those of its approvals that are not held; those of held ones only if the limit keeps what is released. */
   protected abstract readonly ids: { readonly size: number };
+  protected readonly maxIds: number;
 
-  /**
-   * @param window its windows, or periods of that length. Those of the own limit are the key's.
-   * @param maxIds the most ids of approvals that are kept for a window
-   */
+  /** @param window its windows, or periods of that length. Those of the own limit are the key's. */
   constructor(
-    protected limit: Rules,
+    protected limit: Limit,
     protected readonly window: Window,
-    protected readonly key: WithHolds,
-    protected readonly maxIds: number,
-  ) {}
+    protected readonly key: KeyOfLimit,
+  ) {
+    this.maxIds = key.bounds.maxIdsPerKey;
+  }
 
   /** When the current window, or period of that length, began. */
   get start(): number {
@@ -129,10 +124,8 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     return false;
   }
 
-  /** Something that counted may have been given back. */
-  noteGivenBack(): void {
-    // Only a report holds it back.
-  }
+  /** Something that counted may have been given back. Only a report holds it back. */
+  noteGivenBack?(): void;
 
   /** Whether an approval with this number of hits fits. */
   fits(hits: number): boolean {
@@ -166,15 +159,6 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   abstract take(id: string, hits: number, isHeld: boolean): boolean;
 
   /**
-   * An approval that was taken as a held one counts from now on as one that is not held, in the window of now. A limit that
-   * counts it since it was taken goes on as before.
-   * @returns false if there is no memory for its id, so that nothing has changed
-   */
-  takeHeld(id: string, hits: number): boolean {
-    return this.keepsIdOf(true) || this.take(id, hits, false);
-  }
-
-  /**
    * Gives back what an approval takes, unless the limit keeps what is released.
    * @param isUnused nobody has got the approval, so that every limit gives it back
    * @returns whether it counted here, other than as a held one
@@ -189,10 +173,11 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     return 0;
   }
 
-  /** A denied check takes what is left of a fixed window, if it lacks room. */
-  takeRest(_now: number, _hits: number): void {
-    // Other kinds have no windows by whose end they have room again.
-  }
+  /**
+   * A denied check takes what is left of a fixed window, if it lacks room. Other kinds have no windows by whose end they have
+   * room again.
+   */
+  takeRest?(now: number, hits: number): void;
 
   /** Returns the part that an approval takes which is not held; undefined if it does not count here. */
   abstract takenBy(id: string): number | undefined;
@@ -220,14 +205,20 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   ): number;
 
   /** Whether what counts here can be carried over to the limit of other rules. */
-  countsAs(limit: Limit): boolean {
-    return countsAlike(this.limit, limit);
+  countsAs(other: Limit): boolean {
+    const { name, counts, lanes, keepsReleased } = this.limit;
+    return (
+      name === other.name &&
+      counts === other.counts &&
+      lanes?.join() === other.lanes?.join() &&
+      keepsReleased === other.keepsReleased
+    );
   }
 
   /** Whether the limit of other rules is of the same kind as well, so that it goes on with what was approved. */
   continuesAs(limit: Limit): boolean {
     const isSameKind = limit.algorithm.name === this.limit.algorithm.name;
-    return isSameKind && this.countsAs(limit) && this.hasSameSteps(limit as Rules);
+    return isSameKind && this.countsAs(limit) && this.hasSameSteps(limit);
   }
 
   /** Takes other rules, under which it continues. All that was approved goes on to count. */
@@ -236,22 +227,18 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   /** Takes a sum that counts in a limit of another kind, without ids. */
   abstract carry(sum: number): void;
 
-  /** The queue is served, perhaps later than there was room. */
-  beginServing(): void {
-    // Only the room of a bucket depends on when it is taken.
-  }
+  /** The queue is served, perhaps later than there was room. Only the room of a bucket depends on when it is taken. */
+  beginServing?(): void;
 
   /** Nobody waits any more. */
-  endServing(): void {
-    // As it began.
-  }
+  endServing?(): void;
 
   /**
    * Returns a copy that may roll, and take what waiters need. It finds ids in the original, so that it costs little.
    * @param key of the copy
    * @param window of the copy, if it is the key's; otherwise the copy has one of its own
    */
-  abstract copy(key: WithHolds, window?: Window): CountedLimit;
+  abstract copy(key: KeyOfLimit, window?: Window): CountedLimit;
 
   /** Whether to roll to now would change nothing, as far as can be told at once. */
   isCurrentAt(_now: number): boolean {
@@ -307,17 +294,21 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
   }
 
   /** Whether the limit of its kind counts approvals for as long, as far as that depends on the kind. */
-  protected hasSameSteps(_limit: Rules): boolean {
+  protected hasSameSteps(_limit: Limit): boolean {
     return true;
   }
 
-  /** When the next lapse may make room. */
+  /**
+   * When the next lapse may make room; Infinity if none may. An approval that nobody has claimed is given back to every limit,
+   * and another one only where it counts as a held one.
+   */
   protected get nextLapse(): number {
-    return nextLapse(this.key.holds, this.countsHeld);
+    const { holds } = this.key;
+    return holds && (this.countsHeld || holds.hasUnclaimed) ? holds.firstLapse : Infinity;
   }
 
   /** Whether it has the id of an approval itself. Other ids that are held are kept with their holds, and count with them. */
-  protected keepsIdOf(isHeld: boolean): boolean {
+  keepsIdOf(isHeld: boolean): boolean {
     return !isHeld || !this.countsHeld;
   }
 
@@ -329,14 +320,4 @@ export abstract class CountedLimit<Rules extends Limit = Limit> {
     if (!held || !this.countsHeld) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }
-}
-
-/** Whether two limits of one name count the same. */
-export function countsAlike(one: Limit, other: Limit): boolean {
-  return (
-    one.name === other.name &&
-    one.counts === other.counts &&
-    one.lanes?.join() === other.lanes?.join() &&
-    one.keepsReleased === other.keepsReleased
-  );
 }

@@ -1,8 +1,7 @@
 import type { RemainingReport } from '../../limiter.js';
-import { calendarOf, isSameCalendar, type Limit } from '../../limits.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
+import { isSameAlgorithm, type Limit } from '../../limits.js';
 import { ApprovedIds } from './approved-ids.js';
-import { CountedLimit, type WithHolds } from './counted-limit.js';
+import { CountedLimit, type KeyOfLimit } from './counted-limit.js';
 import type { Window } from './window.js';
 
 /** A limit whose approvals count until its window ends. `lua/limits/fixed-window.lua` has the same rules. */
@@ -20,10 +19,10 @@ export class FixedWindow extends CountedLimit {
   /** What counts at least during the report. */
   #floor = 0;
 
-  constructor(limit: Limit, window: Window, key: WithHolds, maxIds: number, budget: MemoryBudget) {
-    super(limit, window, key, maxIds);
+  constructor(limit: Limit, window: Window, key: KeyOfLimit) {
+    super(limit, window, key);
     this.maximum = limit.maximum;
-    this.ids = new ApprovedIds(budget);
+    this.ids = new ApprovedIds(key.budget);
   }
 
   get countsUntil(): number {
@@ -151,8 +150,8 @@ export class FixedWindow extends CountedLimit {
     this.#carried += sum;
   }
 
-  copy(key: WithHolds, window = this.window.copy()): FixedWindow {
-    const copy = new FixedWindow(this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
+  copy(key: KeyOfLimit, window = this.window.copy()): FixedWindow {
+    const copy = new FixedWindow(this.limit, window, key);
     copy.maximum = this.maximum;
     copy.ids = this.ids.copy();
     copy.#carried = this.#carried;
@@ -164,7 +163,7 @@ export class FixedWindow extends CountedLimit {
   }
 
   protected override hasSameSteps(other: Limit): boolean {
-    return isSameCalendar(calendarOf(this.limit), calendarOf(other));
+    return isSameAlgorithm(this.limit, other);
   }
 
   forgetEnded(now: number): void {
@@ -209,11 +208,8 @@ export class FixedWindow extends CountedLimit {
   /** Whether there are as many ids as the limit counts. Of the hits of a further limit Redis does not know it. */
   get #haveOneEach(): boolean {
     const { name, counts } = this.limit;
-    if (this.#firstLapse < Infinity || this.#carried + this.#surplus > 0) return false;
+    const firstLapse = this.key.holds?.firstLapse ?? Infinity;
+    if (firstLapse < Infinity || this.#carried + this.#surplus > 0) return false;
     return name === undefined ? !this.ids.hasHits && !this.#hasRefunds : counts === 'requests';
-  }
-
-  get #firstLapse(): number {
-    return this.key.holds?.firstLapse ?? Infinity;
   }
 }

@@ -1,7 +1,7 @@
+import type { AlgorithmName } from '../../kinds/kinds.js';
 import { calendarOf, type Limit } from '../../limits.js';
-import type { MemoryBudget } from '../memory-budget.js';
 import { CalendarWindow } from './calendar-window.js';
-import type { CountedLimit, WithHolds } from './counted-limit.js';
+import type { CountedLimit, KeyOfLimit } from './counted-limit.js';
 import { FixedWindow } from './fixed-window.js';
 import { SlidingWindow } from './sliding-window.js';
 import { TokenBucket } from './token-bucket.js';
@@ -14,22 +14,20 @@ export function createWindow(now: number, limit: Limit): Window {
   return calendar ? new CalendarWindow(now, calendar, windowMillis) : new Window(now, windowMillis);
 }
 
+type LimitClass = new (limit: Limit, window: Window, key: KeyOfLimit, now: number) => CountedLimit;
+
+const KINDS: Readonly<Record<AlgorithmName, LimitClass>> = {
+  fixed_window: FixedWindow,
+  sliding_window: SlidingWindow,
+  token_bucket: TokenBucket,
+};
+
 /** Creates the limit of its kind, with nothing approved. `kinds.begin` in `lua/limits/kinds.lua` does the same. */
 export function createLimit(
-  now: number,
   limit: Limit,
   window: Window,
-  key: WithHolds,
-  maxIds: number,
-  budget: MemoryBudget,
+  key: KeyOfLimit,
+  now: number,
 ): CountedLimit {
-  const { algorithm } = limit;
-  switch (algorithm.name) {
-    case 'fixed_window':
-      return new FixedWindow(limit, window, key, maxIds, budget);
-    case 'sliding_window':
-      return new SlidingWindow(now, { ...limit, algorithm }, window, key, maxIds, budget);
-    case 'token_bucket':
-      return new TokenBucket(now, { ...limit, algorithm }, window, key, maxIds, budget);
-  }
+  return new KINDS[limit.algorithm.name](limit, window, key, now);
 }

@@ -1,6 +1,5 @@
 import type { Limit } from '../../limits.js';
-import type { MemoryBudget } from '../memory-budget.js';
-import { CountedLimit, type WithHolds } from './counted-limit.js';
+import { CountedLimit, type KeyOfLimit } from './counted-limit.js';
 import { RecentIds, type Taken } from './recent-ids.js';
 import type { Window } from './window.js';
 
@@ -8,12 +7,12 @@ import type { Window } from './window.js';
  * A limit without windows: each approval ends to count by itself. Its id is kept with a mark, by which its kind knows
  * when. `lua/limits/any-limit.lua` and `lua/limits/recent-ids.lua` have the same rules.
  */
-export abstract class MovingLimit<Rules extends Limit> extends CountedLimit<Rules> {
+export abstract class MovingLimit extends CountedLimit {
   protected override ids: RecentIds;
 
-  constructor(limit: Rules, window: Window, key: WithHolds, maxIds: number, budget: MemoryBudget) {
-    super(limit, window, key, maxIds);
-    this.ids = new RecentIds(budget);
+  constructor(limit: Limit, window: Window, key: KeyOfLimit) {
+    super(limit, window, key);
+    this.ids = new RecentIds(key.budget);
   }
 
   take(id: string, hits: number, isHeld: boolean): boolean {

@@ -1,19 +1,16 @@
 import type { SlidingWindowAlgorithm } from '../../kinds/sliding-window.js';
-import type { Limit } from '../../limits.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import type { WithHolds } from './counted-limit.js';
+import { isSameAlgorithm, type Limit } from '../../limits.js';
+import type { KeyOfLimit } from './counted-limit.js';
 import { MovingLimit } from './moving-limit.js';
 import type { Taken } from './recent-ids.js';
 import type { Window } from './window.js';
-
-type SlidingLimit = Limit<SlidingWindowAlgorithm>;
 
 /**
  * A limit of which no span of its window's length has more than the maximum. The window moves on in steps: what an
  * approval takes counts until the end of its step plus the window, rounded up to a step. So room comes back at most one
  * step late, and never early. `lua/limits/sliding-window.lua` has the same rules.
  */
-export class SlidingWindow extends MovingLimit<SlidingLimit> {
+export class SlidingWindow extends MovingLimit {
   override maximum: number;
   readonly #step: number;
   /** How many steps count besides the current one. */
@@ -24,17 +21,11 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
   /** What the approvals of each step take that counts, by its number; none is 0. */
   #sums = new Map<number, number>();
 
-  constructor(
-    now: number,
-    limit: SlidingLimit,
-    window: Window,
-    key: WithHolds,
-    maxIds: number,
-    budget: MemoryBudget,
-  ) {
-    super(limit, window, key, maxIds, budget);
+  constructor(limit: Limit, window: Window, key: KeyOfLimit, now: number) {
+    super(limit, window, key);
+    const { steps } = limit.algorithm as SlidingWindowAlgorithm;
     this.maximum = limit.maximum;
-    this.#step = Math.max(1, Math.ceil(limit.windowMillis / limit.algorithm.steps));
+    this.#step = Math.max(1, Math.ceil(limit.windowMillis / steps));
     this.#steps = Math.ceil(limit.windowMillis / this.#step);
     this.#stepStart = now;
   }
@@ -44,7 +35,9 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
   }
 
   get sum(): number {
-    return total(this.#sums.values());
+    let sum = 0;
+    for (const part of this.#sums.values()) sum += part;
+    return sum;
   }
 
   /**
@@ -97,14 +90,13 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
   }
 
   change(now: number, limit: Limit): void {
-    this.limit = limit as SlidingLimit;
+    this.limit = limit;
     this.maximum = limit.maximum;
     this.roll(now);
   }
 
-  copy(key: WithHolds, window = this.window.copy()): SlidingWindow {
-    const { limit, maxIds } = this;
-    const copy = new SlidingWindow(this.#stepStart, limit, window, key, maxIds, UNBOUNDED_BUDGET);
+  copy(key: KeyOfLimit, window = this.window.copy()): SlidingWindow {
+    const copy = new SlidingWindow(this.limit, window, key, this.#stepStart);
     copy.maximum = this.maximum;
     copy.ids = this.ids.copy();
     copy.#number = this.#number;
@@ -142,9 +134,9 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
     return hits;
   }
 
-  protected override hasSameSteps({ windowMillis, algorithm }: SlidingLimit): boolean {
+  protected override hasSameSteps(other: Limit): boolean {
     const { limit } = this;
-    return limit.windowMillis === windowMillis && limit.algorithm.steps === algorithm.steps;
+    return limit.windowMillis === other.windowMillis && isSameAlgorithm(limit, other);
   }
 
   /** An id is needed as long as its step counts, so at most until the end of the next generation. */
@@ -172,10 +164,4 @@ export class SlidingWindow extends MovingLimit<SlidingLimit> {
     if (sum > 0) this.#sums.set(number, sum);
     else this.#sums.delete(number);
   }
-}
-
-function total(numbers: Iterable<number>): number {
-  let sum = 0;
-  for (const number of numbers) sum += number;
-  return sum;
 }

@@ -1,15 +1,8 @@
-import type { TokenBucketAlgorithm } from '../../kinds/token-bucket.js';
 import { capacityOf, type Limit } from '../../limits.js';
-import { type MemoryBudget, UNBOUNDED_BUDGET } from '../memory-budget.js';
-import { EPSILON, type WithHolds } from './counted-limit.js';
+import { EPSILON, type KeyOfLimit } from './counted-limit.js';
 import { MovingLimit } from './moving-limit.js';
 import type { Taken } from './recent-ids.js';
 import { microsOf, type Window } from './window.js';
-
-/** How many hits of a bucket are taken. */
-function wholeOf(level: number): number {
-  return Math.max(0, Math.ceil(level - EPSILON));
-}
 
 /**
  * While the queue is served, the level may have drained below 0 by what drains in this time, so that a settle that comes
@@ -18,8 +11,6 @@ function wholeOf(level: number): number {
 const CREDIT_MICROS = 30_000;
 /** The longest time for which anything counts, in windows: a level is at most the burst and the maximum. */
 const MOST_WINDOWS = 3;
-
-type BucketLimit = Limit<TokenBucketAlgorithm>;
 
 /**
  * A limit with an even pace: the maximum per window, and up to `burst` at once. It has a level, which approvals raise by
@@ -34,7 +25,7 @@ type BucketLimit = Limit<TokenBucketAlgorithm>;
  * It takes an approval that is held once, when it is given: a bucket limits starts, not what is at work.
  * `lua/limits/token-bucket.lua` has the same rules, and the same arithmetic.
  */
-export class TokenBucket extends MovingLimit<BucketLimit> {
+export class TokenBucket extends MovingLimit {
   #maximum: number;
   /** The level as it was when something was taken or given back last, and that time in microseconds. */
   #level = 0;
@@ -55,15 +46,8 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
   /** The number of its periods so far. */
   #generation = 0;
 
-  constructor(
-    now: number,
-    limit: BucketLimit,
-    window: Window,
-    key: WithHolds,
-    maxIds: number,
-    budget: MemoryBudget,
-  ) {
-    super(limit, window, key, maxIds, budget);
+  constructor(limit: Limit, window: Window, key: KeyOfLimit, now: number) {
+    super(limit, window, key);
     this.#maximum = limit.maximum;
     this.#now = microsOf(now);
   }
@@ -89,7 +73,7 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
   }
 
   get sum(): number {
-    return wholeOf(this.#drained);
+    return Math.max(0, Math.ceil(this.#drained - EPSILON));
   }
 
   /**
@@ -124,7 +108,7 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
 
   /** A period of another length that begins here ends no generation: its ids may count for as long as it lasts. */
   change(now: number, limit: Limit): void {
-    this.limit = limit as BucketLimit;
+    this.limit = limit;
     if (limit.windowMillis !== this.millis) {
       this.#endPace();
       this.window.change(now, limit.windowMillis);
@@ -133,8 +117,8 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
     this.maximum = limit.maximum;
   }
 
-  copy(key: WithHolds, window = this.window.copy()): TokenBucket {
-    const copy = new TokenBucket(0, this.limit, window, key, this.maxIds, UNBOUNDED_BUDGET);
+  copy(key: KeyOfLimit, window = this.window.copy()): TokenBucket {
+    const copy = new TokenBucket(this.limit, window, key, 0);
     copy.ids = this.ids.copy();
     copy.#maximum = this.#maximum;
     copy.#level = this.#level;
@@ -253,12 +237,6 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
     return capacityOf({ maximum, algorithm: this.limit.algorithm }) + maximum;
   }
 
-  #forgetExcess(): void {
-    this.#excess = 0;
-    this.#excessLeft = 0;
-    this.#highMaximum = 0;
-  }
-
   /** What the level may have drained to while the queue is served. */
   get #lowestServing(): number {
     return 0 - this.#drainsIn(CREDIT_MICROS);
@@ -272,9 +250,14 @@ export class TokenBucket extends MovingLimit<BucketLimit> {
 
   #beginPace(): void {
     this.#paceSince = this.#now;
+    if (this.#drained <= 0) {
+      this.#excess = 0;
+      this.#excessLeft = 0;
+      this.#highMaximum = 0;
+      return;
+    }
     const level = this.#drained + this.#excessLeft;
     const highest = this.#highestLevel(this.#maximum);
-    if (this.#drained > 0) this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
-    else this.#forgetExcess();
+    this.#setLevel(Math.min(level, highest), Math.max(0, level - highest));
   }
 }

@@ -6,23 +6,17 @@ export function microsOf(millis: number): number {
 /** A key is removed when this many windows have passed without a check. */
 export const IDLE_WINDOWS = 3;
 
-/** Rules that come into force at the end of a window. */
-export interface LaterRules {
+/** What applies to a key at the end of its current window. Times are milliseconds of a clock. */
+export interface LaterLimits {
   readonly at: number;
-  /** Of the own limit. */
-  readonly maximum: number;
+  /** The length of the windows of the own limit. */
+  readonly millis: number;
+  /** The maximum of the own limit. Undefined if no rules wait for the end of the window. */
+  readonly maximum: number | undefined;
   /** Whether the own limit is of the same kind. */
   readonly keepsOwn: boolean;
   /** Whether the further limits are the same. */
   readonly keepsFurther: boolean;
-}
-
-/** What applies after the current window of a key. Times are milliseconds of a clock. */
-export interface LaterLimits {
-  /** The length of the windows. */
-  readonly millis: number;
-  /** Undefined if no rules wait for the end of the current window. */
-  readonly change: LaterRules | undefined;
 }
 
 /**
@@ -36,23 +30,17 @@ export class Window {
   /** A vendor's report ends then, and the window does not end before. Undefined without one, which takes less memory. */
   #reportedUntil: number | undefined;
 
+  /**
+   * @param start when the current window began
+   * @param millis its length
+   */
   constructor(
-    private beganAt: number,
-    private length: number,
+    public start: number,
+    public millis: number,
   ) {}
 
-  /** When the current window began. */
-  get start(): number {
-    return this.beganAt;
-  }
-
-  /** The length of the current window, in milliseconds. */
-  get millis(): number {
-    return this.length;
-  }
-
   get end(): number {
-    return Math.max(this.beganAt + this.length, this.reportedUntil);
+    return Math.max(this.start + this.millis, this.reportedUntil);
   }
 
   /** When the vendor's report ends that is in force; -Infinity if there is none. */
@@ -61,7 +49,7 @@ export class Window {
   }
 
   copy(): Window {
-    return this.copyTo(new Window(this.beganAt, this.length));
+    return this.copyTo(new Window(this.start, this.millis));
   }
 
   /** Begins a report, or ends it with undefined. The window lasts at least as long. */
@@ -71,7 +59,7 @@ export class Window {
 
   /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
-    return this.end + IDLE_WINDOWS * this.length;
+    return this.end + IDLE_WINDOWS * this.millis;
   }
 
   /** Until the window ends that comes this many windows after this one, if those last `laterMillis`. */
@@ -91,33 +79,33 @@ export class Window {
 
   /** Gives the current window another length. Its start stays, but a window that is over by that length ends. */
   change(now: number, millis: number): void {
-    this.length = millis;
+    this.millis = millis;
     this.rollTo(now, millis);
   }
 
   /** Begins a window of another length now. */
   restart(now: number, millis: number): void {
-    this.beganAt = now;
-    this.length = millis;
+    this.start = now;
+    this.millis = millis;
     this.#reportedUntil = undefined;
   }
 
   /** Sets the length of the first window, which a request sets. */
   begin(millis: number): void {
-    this.length = millis;
+    this.millis = millis;
     this.#isOverridden = true;
   }
 
   /** Sets the length of the windows from the next one on. */
   override(millis: number): void {
-    const isCurrent = millis === this.length;
+    const isCurrent = millis === this.millis;
     this.#nextOverride = isCurrent ? undefined : millis;
     this.#isOverridden ||= isCurrent;
   }
 
   /** Drops an override that is longer than the rules allow. */
   dropOverrideAbove(ceiling: number): void {
-    const longest = Math.max(this.#nextOverride ?? 0, this.#isOverridden ? this.length : 0);
+    const longest = Math.max(this.#nextOverride ?? 0, this.#isOverridden ? this.millis : 0);
     if (longest > ceiling) this.dropOverride();
   }
 
@@ -128,7 +116,7 @@ export class Window {
 
   /** @param ofRules the length of a window for which no request has set another */
   nextMillis(ofRules: number): number {
-    return this.#nextOverride ?? (this.#isOverridden ? this.length : ofRules);
+    return this.#nextOverride ?? (this.#isOverridden ? this.millis : ofRules);
   }
 
   /**
@@ -141,16 +129,16 @@ export class Window {
     const millis = this.nextMillis(ofRules);
     this.#isOverridden ||= this.#nextOverride !== undefined;
     this.#nextOverride = undefined;
-    this.beganAt = this.#startOf(now, millis);
-    this.length = millis;
+    this.start = this.#startOf(now, millis);
+    this.millis = millis;
     this.#reportedUntil = undefined;
     return true;
   }
 
   /** Makes another one the same as this. */
   protected copyTo(copy: Window): Window {
-    copy.beganAt = this.beganAt;
-    copy.length = this.length;
+    copy.start = this.start;
+    copy.millis = this.millis;
     copy.#isOverridden = this.#isOverridden;
     copy.#nextOverride = this.#nextOverride;
     copy.#reportedUntil = this.#reportedUntil;
@@ -159,7 +147,7 @@ export class Window {
 
   /** When the window begins that holds `now`. A new length counts from the last boundary before. */
   #startOf(now: number, millis: number): number {
-    const boundary = now - ((now - this.end) % this.length);
+    const boundary = now - ((now - this.end) % this.millis);
     return now - ((now - boundary) % millis);
   }
 }

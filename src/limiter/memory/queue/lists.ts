@@ -9,29 +9,33 @@ import {
   WaitingList,
 } from './waiting-list.js';
 
-/** The lists of one kind in which somebody waits, and the order of their turns. */
-export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
-  abstract readonly kind: QueueListState['kind'];
-  protected readonly lists = new Map<string, List>();
-  #size = 0;
+/**
+ * The lists of one kind in which somebody waits, and the order of their turns. Lanes and groups are subclasses. The kind `fifo`
+ * has one list: of the waiters without a lane or a group, which joined by other rules.
+ */
+export class ListsOfKind {
+  readonly kind: QueueListState['kind'] = 'fifo';
+  protected readonly lists = new Map<string, WaitingList>();
 
-  /** How many wait in all of them. */
-  get size(): number {
-    return this.#size;
+  /** Whether nobody waits in them. */
+  get isEmpty(): boolean {
+    return this.lists.size === 0;
   }
 
   /** In the order in which they began to have waiters. */
-  all(): Iterable<List> {
+  all(): Iterable<WaitingList> {
     return this.lists.values();
   }
 
   /** @param name '' for the only list of its kind */
-  find(name: string): List | undefined {
+  find(name: string): WaitingList | undefined {
     return this.lists.get(name);
   }
 
   /** Returns the list whose head has its turn next; undefined if all are stopped. */
-  abstract next(stoppedLanes: ReadonlySet<string>): List | undefined;
+  next(_stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+    return this.find('');
+  }
 
   /**
    * Whether a check that joined now would pass all who wait in these lists: they would wait behind it, or for room that it does
@@ -43,22 +47,22 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
   }
 
   /** A check of this kind was approved at once, as if it had joined and had its turn. */
-  approvedAtOnce(_check: RequestTerms): void {
-    // As in `begun`.
-  }
+  approvedAtOnce?(check: RequestTerms): void;
 
-  /** Returns a copy from which heads may be taken. It is valid until a waiter is added here or removed. */
-  abstract copy(): ListsOfKind;
+  /** Makes others the same as these. Heads may be taken from them, until a waiter is added here or removed. */
+  copyTo(copy: this): this {
+    for (const [name, list] of this.lists) copy.lists.set(name, list.copy());
+    return copy;
+  }
 
   add(waiter: Queued): Entry {
     const name = waiter.list?.name ?? '';
     const before = this.lists.get(name);
-    const list = before ?? this.create(name);
+    const list = before ?? new WaitingList(this.kind, name);
     const entry = list.append(waiter);
-    this.#size += 1;
     if (!before) {
       this.lists.set(name, list);
-      this.begun(list);
+      this.begun?.(list);
     }
     return entry;
   }
@@ -82,52 +86,21 @@ export abstract class ListsOfKind<List extends WaitingList = WaitingList> {
     this.#left(list, head, true);
   }
 
-  protected abstract create(name: string): List;
-
-  /** A list has its first waiter. */
-  protected begun(_list: List): void {
-    // Kinds whose order follows from the heads need to know nothing.
-  }
+  /** A list has its first waiter. Kinds whose order follows from the heads need to know nothing. */
+  protected begun?(list: WaitingList): void;
 
   /** A list has another head, or none. @param gone its head before */
-  protected headLeft(_list: List, _gone: Queued, _isApproved: boolean): void {
-    // As above.
-  }
+  protected headLeft?(list: WaitingList, gone: Queued, isApproved: boolean): void;
 
-  protected copyTo<Copy extends ListsOfKind<List>>(copy: Copy): Copy {
-    for (const [name, list] of this.lists) copy.lists.set(name, list.copyTo(copy.create(name)));
-    copy.#size = this.#size;
-    return copy;
-  }
-
-  #left(list: List, goneHead: Queued | undefined, isApproved: boolean): void {
-    this.#size -= 1;
+  #left(list: WaitingList, goneHead: Queued | undefined, isApproved: boolean): void {
     if (list.size === 0) this.lists.delete(list.name);
-    if (goneHead) this.headLeft(list, goneHead, isApproved);
-  }
-}
-
-/** The list of the waiters without a lane or a group, which joined by other rules. */
-export class FifoList extends ListsOfKind {
-  readonly kind = 'fifo';
-
-  /** No lane counts for it. */
-  override next(): WaitingList | undefined {
-    return this.find('');
-  }
-
-  override copy(): FifoList {
-    return this.copyTo(new FifoList());
-  }
-
-  protected override create(): WaitingList {
-    return new WaitingList(this.kind, '');
+    if (goneHead) this.headLeft?.(list, goneHead, isApproved);
   }
 }
 
 /** The lists of lanes. The one goes first whose head came earliest, less its head start. */
 export class Lanes extends ListsOfKind {
-  readonly kind = 'lane';
+  override readonly kind = 'lane';
 
   override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
     let next: WaitingList | undefined;
@@ -150,14 +123,6 @@ export class Lanes extends ListsOfKind {
     }
     return true;
   }
-
-  override copy(): Lanes {
-    return this.copyTo(new Lanes());
-  }
-
-  protected override create(name: string): WaitingList {
-    return new WaitingList(this.kind, name);
-  }
 }
 
 function isBefore(one: Ordered | undefined, other: Ordered | undefined): boolean {
@@ -171,14 +136,6 @@ function orderKeyOf({ list, ticket }: Ordered): number {
   return list?.kind === 'lane' ? ticket - list.headStartMillis * 1000 : ticket;
 }
 
-/** The list of a group. */
-class Group extends WaitingList {
-  /** The virtual time at which its head has its turn. */
-  tag = 0;
-  /** Among the turns. */
-  index = 0;
-}
-
 /**
  * The lists of groups, which are served by self-clocked fair queueing (Golestani 1994). The group goes first whose head has the
  * smallest tag. The virtual time is the tag that was served last. The tag of a group is the virtual time at which its
@@ -190,13 +147,13 @@ class Group extends WaitingList {
  * one that gets less withdraws its head. A group without waiters is forgotten, since its tag is not above the virtual time
  * then. When no group waits, the virtual time is forgotten as well.
  */
-export class Groups extends ListsOfKind<Group> {
-  readonly kind = 'group';
+export class Groups extends ListsOfKind {
+  override readonly kind = 'group';
   #virtualTime = 0;
-  readonly #turns = new Heap<Group>(isTurnBefore);
+  readonly #turns = new Heap<WaitingList>(isTurnBefore);
 
   /** No limit of lanes counts a group, so that the head of a group stops all of them. */
-  override next(): Group | undefined {
+  override next(): WaitingList | undefined {
     return this.#turns.first;
   }
 
@@ -212,8 +169,8 @@ export class Groups extends ListsOfKind<Group> {
     this.#virtualTime += shareOf(check);
   }
 
-  override copy(): Groups {
-    const copy = this.copyTo(new Groups());
+  override copyTo(copy: this): this {
+    super.copyTo(copy);
     copy.#virtualTime = this.#virtualTime;
     // In the order of a heap, so that each stays where it is added.
     for (const { name, tag } of this.#turns.all) {
@@ -225,16 +182,12 @@ export class Groups extends ListsOfKind<Group> {
     return copy;
   }
 
-  protected override create(name: string): Group {
-    return new Group(this.kind, name);
-  }
-
-  protected override begun(group: Group): void {
+  protected override begun(group: WaitingList): void {
     group.tag = this.#virtualTime + shareOf(group.head);
     this.#turns.add(group);
   }
 
-  protected override headLeft(group: Group, gone: Queued, isApproved: boolean): void {
+  protected override headLeft(group: WaitingList, gone: Queued, isApproved: boolean): void {
     if (isApproved) this.#virtualTime = group.tag;
     if (!group.head) {
       this.#turns.remove(group);
@@ -248,7 +201,7 @@ export class Groups extends ListsOfKind<Group> {
   }
 }
 
-function isTurnBefore(one: Group, other: Group): boolean {
+function isTurnBefore(one: WaitingList, other: WaitingList): boolean {
   if (one.tag !== other.tag) return one.tag < other.tag;
   return (one.head?.ticket ?? 0) < (other.head?.ticket ?? 0);
 }

@@ -4,6 +4,7 @@ import { microsOf } from '../limits/window.js';
 
 /** A request that waits. */
 export interface Queued extends LimitedRequest {
+  /** When it began to wait, in microseconds, so that no two requests of a key have the same. */
   readonly ticket: number;
 }
 
@@ -46,6 +47,10 @@ export class WaitingList {
   #tail: Entry | undefined;
   #size = 0;
   #lastNumber = 0;
+  /** Of a group: the virtual time at which its head has its turn. */
+  tag = 0;
+  /** Of a group: where it is among the turns. */
+  index = 0;
 
   /** @param name '' for the only list of its kind */
   constructor(
@@ -107,8 +112,9 @@ export class WaitingList {
     return position;
   }
 
-  /** Makes another list the same as this. Heads may be taken from it, until an entry is added here or removed. */
-  copyTo(copy: this): this {
+  /** Returns a copy. Heads may be taken from it, until an entry is added here or removed. */
+  copy(): WaitingList {
+    const copy = new WaitingList(this.kind, this.name);
     copy.#head = this.#head;
     copy.#tail = this.#tail;
     copy.#size = this.#size;

@@ -1,6 +1,6 @@
 import type { QueueList, QueueListState } from '../../queue-order.js';
 import type { LimitedRequest, RequestTerms } from '../../request.js';
-import { FifoList, Groups, Lanes, type ListsOfKind } from './lists.js';
+import { Groups, Lanes, ListsOfKind } from './lists.js';
 import {
   type Entry,
   nextTicket,
@@ -9,7 +9,7 @@ import {
   type WaitingList,
 } from './waiting-list.js';
 
-const KINDS = { fifo: FifoList, lane: Lanes, group: Groups } as const;
+const KINDS = { fifo: ListsOfKind, lane: Lanes, group: Groups } as const;
 
 /** Shared by all keys without waiters, which are most. */
 const NO_KINDS: readonly ListsOfKind[] = [];
@@ -121,8 +121,6 @@ export class WaitingQueue {
    * @param stoppedBy as for {@link stoppedHeads}
    */
   isNext(now: number, check: RequestTerms, stoppedBy: (head: Queued) => Stopped): boolean {
-    // Of nearly all checks, which need no copy then.
-    if (this.size === 0) return true;
     const newcomer = { ...check, ticket: nextTicket(now, this.lastTicket) };
     for (const kind of this.#kinds) {
       if (!kind.letPass(newcomer, stoppedBy)) return false;
@@ -134,7 +132,7 @@ export class WaitingQueue {
 
   /** A check is approved that would be next, as if it had joined and had its turn. */
   approvedAtOnce(check: RequestTerms): void {
-    this.#kindOf(check.list)?.approvedAtOnce(check);
+    this.#kindOf(check.list)?.approvedAtOnce?.(check);
   }
 
   /** Returns the position of a request in its list, as in `PlaceInQueue`; undefined if it does not wait. */
@@ -186,8 +184,8 @@ export class WaitingQueue {
   }
 
   #endEmptyKinds(): void {
-    if (this.#kinds.some(({ size }) => size === 0)) {
-      this.#kinds = this.#kinds.filter(({ size }) => size > 0);
+    if (this.#kinds.some(({ isEmpty }) => isEmpty)) {
+      this.#kinds = this.#kinds.filter(({ isEmpty }) => !isEmpty);
     }
   }
 
@@ -217,7 +215,7 @@ export class WaitingQueue {
   /** The head of a list is approved. */
   #takeHead(list: WaitingList, head: Queued): void {
     if (this.#isShared) {
-      this.#kinds = this.#kinds.map((kind) => kind.copy());
+      this.#kinds = this.#kinds.map((kind) => kind.copyTo(new KINDS[kind.kind]()));
       this.#isShared = false;
     }
     this.#size -= 1;

@@ -181,8 +181,8 @@ describe('a newcomer', () => {
     key.settleAt(1000);
     key.check('a', BATCH);
     expect(key.wait('large', BATCH, { hits: 3 })).toBe('waiting');
-    expect(key.peek(INTERACTIVE)).toMatchObject({ decision: 'approved', turnMillis: 0 });
-    expect(key.peek(BATCH)).toMatchObject({ decision: 'denied', turnMillis: 1000 });
+    expect(key.peek(INTERACTIVE)).toMatchObject({ outcome: 'approved' });
+    expect(key.peek(BATCH)).toMatchObject({ outcome: 'denied', turnMillis: 1000 });
     expect(key.check('x', BATCH)).toBe('denied');
     expect(key.check('y', INTERACTIVE)).toBe('approved');
     expect(key.wait('z', INTERACTIVE)).toBe('approved');

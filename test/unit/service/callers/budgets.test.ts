@@ -81,9 +81,9 @@ test('places outlive a change of the tokens, and a smaller share', () => {
   const places = new CallerPlaces(4);
   const taken = [places.take(caller('a'), KEY), places.take(caller('a'), KEY)];
   expect(places.take(caller('a', 0.25), KEY)).toBeUndefined();
-  taken[0]?.giveBack();
+  taken[0]?.();
   expect(places.take(caller('a', 0.25), KEY)).toBeUndefined();
-  taken[1]?.giveBack();
+  taken[1]?.();
 
   expect(places.take(caller('a', 0.25), KEY)).toBeDefined();
 });
@@ -95,10 +95,10 @@ test('the checks of one request of a caller are in one place', () => {
   const later = places.take(caller('a'), request);
   expect(later).toBeDefined();
   expect(places.take(caller('b'), request)).toBeDefined();
-  earlier?.giveBack();
-  earlier?.giveBack();
+  earlier?.();
+  earlier?.();
   expect(places.take(caller('a'), { ...request, key: 'other' })).toBeUndefined();
-  later?.giveBack();
+  later?.();
 
   expect(places.take(caller('a'), KEY)).toBeDefined();
 });
