@@ -114,6 +114,32 @@ test('a request is forgotten on time also without a sweep', () => {
   expect(decide(500 + 3 * WINDOW, 2)).toBe('approved');
 });
 
+test('a claim without memory changes nothing, also in a limit that counts the approval since it was kept', () => {
+  const algorithm = { name: 'token_bucket', burst: 3 } as const;
+  const window = { windowMillis: 100 * WINDOW, counts: 'hits', keepsReleased: false } as const;
+  const further = [{ name: 'b', maximum: 9, ...window }];
+  const policy = { current: keyLimits({ ...LIMITS, maxRequests: 3, algorithm, further }) };
+  const budget = new MemoryBudget(100_000);
+  const instance = new Instance('k', 0, policy, UNBOUNDED, budget, () => undefined);
+  const id = randomUUID();
+  // As many as a table takes before it grows.
+  for (let first = 0; first < 3; first += 1) {
+    expect(instance.check(0, randomUUID(), { key: 'k', canWait: false })).toBe('approved');
+  }
+  expect(instance.check(0, id, { key: 'k', canWait: true, keepMillis: 5000 }, 1)).toBe('waiting');
+  instance.settle(WINDOW);
+  const counted = (): number[] => instance.inspect(WINDOW).limits.map(({ used }) => used);
+  expect(counted()).toEqual([1, 4]);
+
+  const left = 100_000 - budget.taken;
+  expect(budget.take(left)).toBe(true);
+  expect(instance.claim(WINDOW, id, 1)).toBe('store_full');
+  expect(counted()).toEqual([1, 4]);
+  budget.giveBack(left);
+  expect(instance.claim(WINDOW, id, 1)).toBe('claimed');
+  expect(counted()).toEqual([1, 4]);
+});
+
 test.each([1, 2, 3, 4])('nothing is left of requests that are forgotten, with seed %i', (seed) => {
   const random = new Random(seed);
   const budget = new MemoryBudget(Infinity);
