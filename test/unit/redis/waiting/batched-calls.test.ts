@@ -76,7 +76,7 @@ test('items of one tick and one group share a call', async () => {
   // Also if a call ends in their tick.
   all.add([item('d')]);
   const ended = calls[0]!.end();
-  await new Promise(process.nextTick);
+  await new Promise<void>((resolve) => process.nextTick(resolve));
   all.add([item('e')]);
   await ended;
   expect(sent().slice(2)).toEqual([['d', 'e']]);
