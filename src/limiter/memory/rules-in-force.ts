@@ -150,8 +150,17 @@ export class RulesInForce {
   }
 }
 
-function haveSameFurther(one: KeyLimits, other: KeyLimits): boolean {
-  return isDeepStrictEqual(one.limits.slice(1), other.limits.slice(1));
+function haveSameFurther(
+  { limits: [, ...one] }: KeyLimits,
+  { limits: [, ...other] }: KeyLimits,
+): boolean {
+  return one.length === other.length && one.every((limit, i) => isSame(limit, other[i]));
+}
+
+/** A calendar that was read again is another object. */
+function isSame(one: Limit, other: Limit | undefined): boolean {
+  const [rest, ofOther] = [one, other].map((limit) => ({ ...limit, algorithm: undefined }));
+  return other !== undefined && isSameAlgorithm(one, other) && isDeepStrictEqual(rest, ofOther);
 }
 
 /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
