@@ -8,6 +8,7 @@ import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
+import { ShortCalendar } from '../../../support/short-calendar.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
 import { Heap, type HeapItem } from '../../../../src/limiter/memory/heap.js';
 import { Window } from '../../../../src/limiter/memory/limits/window.js';
@@ -38,6 +39,25 @@ describe('an instance', () => {
 
   const check = (now: number, name: string, overrides: Overrides = {}): string =>
     state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
+
+  test('a limit with a calendar that was read again is the same limit, so that its turns stay', () => {
+    const rules = (windowMillis: number): KeyLimits => {
+      const more = { counts: 'hits', keepsReleased: false } as const;
+      const calendar = new ShortCalendar('any', windowMillis, 1_000_000);
+      const algorithm = { name: 'fixed_window', calendar } as const;
+      const further = [
+        { name: 'a', windowMillis: 1000, maximum: 1, ...more },
+        { name: 'b', windowMillis: 86_400_000, maximum: 9, algorithm, ...more },
+      ];
+      return keyLimits({ ...LIMITS, windowMillis, further });
+    };
+    policy = { current: rules(1000) };
+    state = new Instance('k', 0, policy, BOUNDS, new MemoryBudget(Infinity), () => undefined);
+    expect(check(0, 'a')).toBe('approved');
+    policy.current = rules(5000);
+    // Without the limit a it would come with the new window of the key.
+    expect(state.turns.millisToTurn(0, {}, 1)).toBe(2000);
+  });
 
   test('overrides that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
     const withCeilings = (maxRequests: number, maxRequestsInQueue: number): KeyLimits =>
