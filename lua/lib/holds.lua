@@ -143,12 +143,6 @@ function holds.is_lost(keys, request)
   return requests.counts_as_held(request) and not redis.call('ZSCORE', lapses_name(keys), request.requestId)
 end
 
--- Redis has lost the state that counted what was held here.
-function holds.forget_lost(keys)
-  redis.call('UNLINK', lapses_name(keys))
-  requests.forget_those(keys, requests.counts_as_held)
-end
-
 -- An approval counts as held no longer. What becomes of its record is up to the caller. Returns whether it did.
 local function stop(keys, state, request)
   if redis.call('ZREM', lapses_name(keys), request.requestId) == 0 then

@@ -235,7 +235,8 @@ function instance.new(keys, call, idle, rules)
   local has_requests = has_leftovers and redis.call('EXISTS', keys.requests) == 1
   past_requests.end_window(keys, state, call, ended_window((idle or state).own), has_requests)
   if has_leftovers and not idle then
-    holds.forget_lost(keys)
+    -- Redis has lost the state that counted what was held. The first hold removes the times of the lapses.
+    requests.forget_those(keys, requests.counts_as_held)
   end
   if has_leftovers and queue.read(keys, state, call).places > 0 then
     -- Only the lost state knew whether its queue is in order, that somebody has waited, and whether ids are their callers'.

@@ -25,7 +25,7 @@ let inPool = 0;
 /** Where the text of a UUID is written. Joined from parts it would be copied again, and take twice as long. */
 const written = Buffer.from('00000000-0000-4000-8000-000000000000', 'latin1');
 /** The UUID that was made last, and its numbers. */
-let made = '';
+let made: string | undefined;
 const ofMade = new Uint32Array(UUID_WORDS);
 
 /**
@@ -38,7 +38,7 @@ export function newUuid(): string {
     inPool = pool.length;
   }
   inPool -= UUID_WORDS;
-  for (let word = 0; word < UUID_WORDS; word += 1) ofMade[word] = pool[inPool + word] ?? 0;
+  copyNumbers(pool, ofMade, inPool);
   ofMade[1] = ((ofMade[1] ?? 0) & 0xffff0fff) | 0x4000;
   ofMade[2] = ((ofMade[2] ?? 0) & 0x3fffffff) | 0x80000000;
   for (let half = 0; half < HALVES.length; half += 1) {
@@ -64,7 +64,7 @@ function write(at: number, number: number): void {
  */
 export function parseUuid(text: string, into: Uint32Array): boolean {
   if (text === made) {
-    for (let word = 0; word < UUID_WORDS; word += 1) into[word] = ofMade[word] ?? 0;
+    copyNumbers(ofMade, into);
     return true;
   }
   if (
@@ -91,4 +91,13 @@ export function parseUuid(text: string, into: Uint32Array): boolean {
     into[word] = number;
   }
   return all >= 0;
+}
+
+/**
+ * Copies the numbers of a UUID. For so few, `set` takes ten times as long.
+ * @param start where they begin in `from`
+ * @param at where they are to begin in `to`
+ */
+export function copyNumbers(from: Uint32Array, to: Uint32Array, start = 0, at = 0): void {
+  for (let word = 0; word < UUID_WORDS; word += 1) to[at + word] = from[start + word] ?? 0;
 }

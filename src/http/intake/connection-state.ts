@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 const paused = new WeakSet<Duplex>();
 
 /** The connections that are read again from the next tick on. */
-const resumed = new WeakSet<Duplex>();
+const resumed = new WeakMap<Duplex, NodeJS.Immediate>();
 
 /** Stops reading a connection, until `resumeReading`. */
 export function pauseReading(socket: Duplex): void {
@@ -20,8 +20,12 @@ export function resumeReading(socket: Duplex): void {
   if (!paused.delete(socket)) return;
   socket.off('resume', pauseAgain);
   socket.resume();
-  resumed.add(socket);
-  setImmediate(() => resumed.delete(socket));
+  // An earlier end of a pause may still wait for its tick.
+  clearImmediate(resumed.get(socket));
+  resumed.set(
+    socket,
+    setImmediate(() => resumed.delete(socket)),
+  );
 }
 
 /**

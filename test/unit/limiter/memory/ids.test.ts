@@ -90,6 +90,10 @@ test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => 
   expect(room.taken / count).toBeLessThanOrEqual(30);
 });
 
+test('a text without characters is no UUID, also while none was made', () => {
+  expect(parseUuid('', new Uint32Array(UUID_WORDS))).toBe(false);
+});
+
 test('new ids are UUIDs of version 4, and are found by their texts, in any order', () => {
   const made = Array.from({ length: 1000 }, newUuid);
   expect(new Set(made).size).toBe(made.length);
