@@ -11,12 +11,6 @@ export const EQUIVALENT = [
     reason: 'a byte more or less of all memory',
   },
   {
-    file: 'src/limiter/memory/limits/approved-ids.ts',
-    line: 'const VALUES = new Int8Array(0x10000).fill(-1);',
-    other: 'const VALUES = new Int8Array(0x10000).fill(-2);',
-    reason: 'whatever a negative value is put together with is negative',
-  },
-  {
     file: 'lua/lib/holds.lua',
     line: "key_limits.ask_all(state, 'amend', keys, state, id, hits, true)",
     other: "key_limits.ask_all(state, 'amend', keys, state, id, hits, false)",
@@ -48,8 +42,8 @@ export const EQUIVALENT = [
     reason: 'the first attempt begins at once, and sets it',
   },
   {
-    file: 'src/limiter/memory/memory-limiter.ts',
-    line: 'this.#settleWhenRoom(entry);',
+    file: 'src/limiter/memory/waits.ts',
+    line: 'this.onChange(entry);',
     other: '',
     before: '// A hold that begins now may be the first to lapse.',
     reason: 'whoever serves the queue sets the timer as well, or it is due at that moment',
