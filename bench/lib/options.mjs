@@ -33,8 +33,7 @@ export function readOptions(words, { scenarios, peers }) {
     if (!(number > 0)) throw new Error(`--${name} takes a number above 0`);
     return number;
   });
-  const only =
-    values.only === '' ? scenarios.filter((name) => name !== 'regress') : values.only.split(',');
+  const only = values.only === '' ? scenarios : values.only.split(',');
   const unknown = only.find((name) => !scenarios.includes(name));
   if (unknown !== undefined) throw new Error(`no measurement is called ${unknown}`);
   if (values.publish && values.only !== '') {

@@ -6,7 +6,7 @@ import { limitersInRedis } from '../lib/limiters-in-redis.mjs';
 import { inTurn } from '../lib/many-calls.mjs';
 import { RedisServer } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
-import { summary } from '../lib/statistics.mjs';
+import { ratio, summary } from '../lib/statistics.mjs';
 
 const AT_ONCE = 20;
 
@@ -45,6 +45,8 @@ export async function algorithms({ redisProgram, rounds, with: paths }) {
     name,
     warmMicros: summary(warm),
     coldMicros: summary(cold),
+    // The first one is a plain check.
+    warmToPlain: ratio(warm, sides[0].warm),
     ...memory,
   }));
 }

@@ -89,6 +89,7 @@ const RATIOS = {
   redisCpuToLimitador: ['redisCpuMicros', 'sluice', 'limitador-redis'],
   cpuToLimitador: ['cpuMicros', 'sluice', 'limitador-redis'],
   cpuToBare: ['cpuMicros', 'sluice', 'bare'],
+  embeddedCpuToBare: ['cpuMicros', 'embedded', 'bare'],
   embeddedToGocc: ['perSecond', 'embedded', 'gocc'],
 };
 

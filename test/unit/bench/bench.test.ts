@@ -21,13 +21,13 @@ interface OptionsModule {
   readonly publicCommand: (words: readonly string[]) => string;
 }
 
-const KNOWN = { scenarios: ['throughput', 'wake', 'regress'], peers: ['gocc', 'limitador'] };
+const KNOWN = { scenarios: ['throughput', 'wake'], peers: ['gocc', 'limitador'] };
 
 const optionsPath = '../../../bench/lib/options.mjs';
 const { readOptions, publicCommand } = (await import(optionsPath)) as OptionsModule;
 const read = (...words: string[]): Options => readOptions(words, KNOWN);
 
-test('without options, everything but the comparison with a base is measured, without programs that have to be installed', () => {
+test('without options, everything is measured, without programs that have to be installed', () => {
   expect(read()).toEqual({
     help: false,
     publish: false,
