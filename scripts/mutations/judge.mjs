@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { jestEnvironment } from '../lib/jest.mjs';
@@ -67,7 +68,11 @@ process.on('exit', () => {
 });
 
 async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
-  const options = ['--bail', '--maxWorkers', '3', '--testTimeout', String(TEST_TIMEOUT_MILLIS)];
+  const reporters = ['default', join(folder, 'scripts', 'mutations', 'first-failure.mjs')];
+  const options = [
+    ...['--bail', '--maxWorkers', '3', '--testTimeout', String(TEST_TIMEOUT_MILLIS)],
+    ...reporters.flatMap((reporter) => ['--reporters', reporter]),
+  ];
   const child = spawn(
     'node',
     ['node_modules/jest/bin/jest.js', '--cacheDirectory', '.jest', ...options, ...tests],
@@ -83,7 +88,9 @@ async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
   const exit = once(child, 'exit');
   let failure;
   createInterface({ input: child.stderr }).on('line', (line) => {
-    if (/^\s+● /.test(line)) failure ??= line.trim();
+    if (!/^\s+● /.test(line) || failure !== undefined) return;
+    failure = line.trim();
+    end(child);
   });
   let isLate = false;
   const timer =
