@@ -70,8 +70,9 @@ process.on('exit', () => {
 async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
   const reporters = ['default', join(folder, 'scripts', 'mutations', 'first-failure.mjs')];
   const options = [
+    // Another option has to follow: this one takes all words up to the next.
+    ...['--reporters', ...reporters],
     ...['--bail', '--maxWorkers', '3', '--testTimeout', String(TEST_TIMEOUT_MILLIS)],
-    ...reporters.flatMap((reporter) => ['--reporters', reporter]),
   ];
   const child = spawn(
     'node',
