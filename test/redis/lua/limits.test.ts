@@ -165,6 +165,19 @@ describe('algorithms', () => {
     });
   });
 
+  test('a lost sliding window has room when it had, also after a whole window', async () => {
+    const replica = withOwn(SLIDING, 1);
+    await replica.check(['a']);
+    const [ticket] = await replica.checkOrWait(['b']);
+    await key.setTime(10);
+    await key.lose();
+    await replica.settle({ b: Number(ticket) }, 1090);
+    await key.setTime(1099);
+    expect((await replica.settle()).granted).toEqual([]);
+    await key.setTime(1100);
+    expect((await replica.settle()).granted).toEqual(['b']);
+  });
+
   describe.each<[what: string, algorithm: Algorithm]>([
     ['a sliding window', SLIDING],
     ['a token bucket', bucket(9)],
