@@ -395,6 +395,29 @@ describe('queues of several lists', () => {
       expect(served).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
     });
 
+    test('of all but the heads, those who wait again are served once', async () => {
+      const replica = key.replica('r1', { limits: { ...ONE, maxRequests: 9 } });
+      await replica.checkHits('first', 9);
+      const a = (await wait(replica, 'a', A)) as number;
+      await wait(replica, 'b1', B);
+      await key.lose('queue', 'replicas', 'records');
+      await replica.settle({ a }, 900, '', { a: { list: A } });
+      await wait(replica, 'b2', B);
+      await key.setTime(1000);
+      expect((await replica.settle()).granted).toEqual(['a', 'b2']);
+    });
+
+    test('of one place, its waiter holds nobody up', async () => {
+      const replica = key.replica('r1', { limits: ONE });
+      await replica.check(['first']);
+      await replica.checkOrWait(['a', 'b']);
+      await redis.client.lpop(key.names.queue);
+      const places = await redis.client.hget(key.names.replicas, 'r1');
+      await redis.client.hset(key.names.replicas, 'r1', places!.replace(/:2$/, ':1'));
+      await replica.checkOrWait(['c']);
+      expect(await servedFrom(replica, 1)).toEqual(['b', 'c']);
+    });
+
     test('of the state, a peek finds the lists', async () => {
       const replica = key.replica('r1', { limits: { ...ONE, maxRequests: 2 } });
       await replica.checkHits('first', 2);
