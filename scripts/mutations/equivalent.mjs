@@ -5,6 +5,13 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'lua/queue/queue.lua',
+    line: 'local waiters = entries.read(keys, list and lists.first_of(keys, list, -1) or lists.all(keys))',
+    other:
+      'local waiters = entries.read(keys, list and lists.first_of(keys, list, -2) or lists.all(keys))',
+    reason: 'a limit below 0 is none',
+  },
+  {
     file: 'lua/check.lua',
     line: "return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') > most",
     other: "return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') >= most",

@@ -430,6 +430,16 @@ describe('queues of several lists', () => {
     });
   });
 
+  test('of more lists than are shown, the longest are', async () => {
+    const replica = key.replica('r1', { limits: ONE });
+    await replica.check(['first']);
+    for (let i = 0; i < 20; i += 1) await wait(replica, uniqueKey(), group(`${i}`));
+    for (let i = 0; i < 2; i += 1) await wait(replica, uniqueKey(), group('long'));
+    const { lists } = (await replica.examine())!;
+    expect(lists).toHaveLength(20);
+    expect(lists![0]).toMatchObject({ name: 'long', waiting: 2 });
+  });
+
   test('lists are shown, the longest first', async () => {
     const replica = key.replica('r1', { limits: ONE });
     await replica.check(['first']);
