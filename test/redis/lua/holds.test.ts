@@ -157,6 +157,15 @@ describe('a hold', () => {
     });
   });
 
+  test('the only one leaves nothing held, and none of a later one', async () => {
+    const replica = key.replica('r1', { limits: { maxRequests: 2 } });
+    const held = { canWait: false, hits: 2, holdMillis: 5000 };
+    await replica.checkBatch([{ requestId: 'a', ...held }]);
+    await replica.release('a');
+    expect(await key.optionalFields()).not.toHaveProperty('held');
+    expect(await replica.checkBatch([{ requestId: 'b', ...held }])).toEqual(['approved']);
+  });
+
   describe('names that somebody has removed alone', () => {
     test('the state: no hold counts any more, and none comes back', async () => {
       await replica.checkHold('a', 60_000);

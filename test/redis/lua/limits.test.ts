@@ -145,6 +145,18 @@ describe('algorithms', () => {
       },
     );
 
+    test('that a lost state has left count in no further limit', async () => {
+      const further: FurtherLimit[] = [
+        { name: 'minute', windowMillis: 60_000, maximum: 5, counts: 'hits', keepsReleased: false },
+      ];
+      const replica = key.replica('r1', { limits: { maxRequests: 9, further } });
+      await replica.check(['a']);
+      await key.lose('state');
+      await replica.check(['b']);
+      expect(await replica.release('a')).toBe(false);
+      expect((await replica.inspect())!.limits).toMatchObject([{ used: 1 }, { used: 1 }]);
+    });
+
     test('that a lost state has left do not come back with other rules', async () => {
       await withOwn(bucket(5), 9).check(['a']);
       await key.setTime(1000);

@@ -29,6 +29,16 @@ describe('a report of what remains', () => {
     expect((await key.stored()).expiry).toEqual(expiry);
   });
 
+  test('lets as many waiters go when it resets as it has kept, and the others when the window ends', async () => {
+    const some = key.replica('r3', { limits: { maxRequests: 3 } });
+    await some.check(['a']);
+    await some.report({ remaining: 0, resetMillis: 300 });
+    await some.checkOrWait(['b']);
+    expect(await some.peek({})).toBe('turn in 300 ms');
+    await some.checkOrWait(['c']);
+    expect(await some.peek({})).toBe('turn in 1000 ms');
+  });
+
   test('keeps the approvals of a further limit for as long', async () => {
     await withTokens.check(['a']);
     await withTokens.report({ limit: 'tokens', remaining: 2, resetMillis: MINUTE });

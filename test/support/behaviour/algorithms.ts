@@ -384,6 +384,17 @@ export function describeAlgorithms(name: string, createHarness: HarnessFactory):
       expect(await used()).toBe(8);
     });
 
+    test('count corrections at a lower maximum as far as the higher one would have', async () => {
+      key.use(bucket(10), 10);
+      const ids = [await approve({ hits: 5 }), await approve({ hits: 5 })];
+      expect(await outcome({ maxRequests: 2 })).toBe('denied');
+      for (const id of ids) expect(await amend(id, 20)).toEqual({});
+      await at(1000);
+      // Of 20 at most, 10 have drained.
+      expect(await outcome({ maxRequests: 10 })).toBe('denied');
+      expect(await used()).toBe(10);
+    });
+
     test('keep what counts while rules lower the maximum and raise it again', async () => {
       key.use(bucket(50), 100);
       await approve({ hits: 50 });

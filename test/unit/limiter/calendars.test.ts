@@ -217,6 +217,7 @@ test.each([
   ['Europe/Berln', 'Europe/Berlin'],
   ['europe_berlin', 'Europe/Berlin'],
   ['Berlin', 'Europe/Berlin'],
+  ['Nome', 'America/Nome'],
   ['new york', 'America/New_York'],
   ['Asia/Tokio', 'Asia/Tokyo'],
   ['UCT+0', 'UTC'],

@@ -29,6 +29,14 @@ describe('waiters of a replica', () => {
 
   const takeIds = (most = 100): string[] => waiters.takeDoubted(most).map(claimIn);
 
+  test('keep a place if any of them does, in the queue', () => {
+    waiting({ a: 10 });
+    waiters.ask(new Waiter('b', { keepMillis: 5 }), 5);
+    expect(waiters.keepsAny).toBe(false);
+    waiters.giveTicket('b', 20);
+    expect(waiters.keepsAny).toBe(true);
+  });
+
   describe('doubts', () => {
     test('about one waiter are only about it, however often', () => {
       waiting({ a: 10, b: 20, c: 30 });

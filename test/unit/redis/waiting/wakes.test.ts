@@ -178,5 +178,9 @@ describe('the numbers of wakes', () => {
     test('of a reply that the last wake may have overtaken shows nothing', () => {
       expect([repliedLate(6), numbers.known]).toEqual(['late', 7]);
     });
+
+    test('of a reply from before the first wake shows that some may have been missed', () => {
+      expect([numbers.woken(9), repliedLate(7), numbers.known]).toEqual(['missed', 'missed', 7]);
+    });
   });
 });
