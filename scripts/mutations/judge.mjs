@@ -16,7 +16,7 @@ const GROUPS = [
     tests: [
       ['test/redis/lua', 'test/redis/state-form', 'test/unit/redis/scripts'],
       ['test/redis/behaviour'],
-      ['test/redis/simulation'],
+      ['test/redis/simulation', 'test/deploy/topologies/cluster-calls'],
     ],
   },
   {
