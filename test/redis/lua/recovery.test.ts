@@ -54,6 +54,12 @@ describe('a lost queue', () => {
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
   });
 
+  test('is noted in the state also by a call that serves nobody', async () => {
+    await key.lose('queue');
+    expect(await r1.amend('a', 2)).toBe(true);
+    expect(await key.stored()).toMatchObject({ state: { recoveryUntil: 500 } });
+  });
+
   describe('lost waiters', () => {
     test('are put back in the order of their tickets, whatever the order of the call', async () => {
       await key.lose();
