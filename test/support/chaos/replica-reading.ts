@@ -1,11 +1,10 @@
-import { fileURLToPath } from 'node:url';
 
 import { scrape } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
 import { until } from '../until.js';
 import { within } from './within.js';
 
-const COLLECT_GARBAGE = fileURLToPath(new URL('collect-garbage.mjs', import.meta.url));
+const COLLECT_GARBAGE = new URL('collect-garbage.mjs', import.meta.url).href;
 
 const COLLECTED_WITHIN_MILLIS = 60_000;
 

@@ -1,9 +1,8 @@
-import { fileURLToPath } from 'node:url';
 
 import { type FaultProxy, startFaultProxy } from '../../fault-proxy.js';
 import type { RedisProcess } from '../../redis-process.js';
 
-const REDIRECT = fileURLToPath(new URL('redirect.mjs', import.meta.url));
+const REDIRECT = new URL('redirect.mjs', import.meta.url).href;
 
 /** The network between a replica and the servers of a store: a proxy in front of each. */
 export class Network {
