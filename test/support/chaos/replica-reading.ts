@@ -1,4 +1,3 @@
-
 import { scrape } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
 import { until } from '../until.js';

@@ -1,4 +1,3 @@
-
 import { type FaultProxy, startFaultProxy } from '../../fault-proxy.js';
 import type { RedisProcess } from '../../redis-process.js';
 
