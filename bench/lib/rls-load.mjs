@@ -93,7 +93,7 @@ class Connection {
   #rest = Buffer.of();
   #hasSettings = new Promise((resolve, reject) => this.#calls.set(0, { resolve, reject }));
 
-  /** The headers of the next call, and of those after it. */
+  /** The headers of the next call, and of later ones. */
   #first = ADDING;
   #later = BY_INDEX;
 
