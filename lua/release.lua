@@ -31,8 +31,6 @@ local function release(keys, state, call, id, is_unused)
     requests.forget_chosen(keys, { id })
   elseif request and request.owner and released > 0 then
     requests.remember(keys, state, call, request, requests.RELEASED)
-  elseif request and released > 0 then
-    requests.forget(keys, { id })
   end
   return released
 end

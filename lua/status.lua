@@ -67,7 +67,7 @@ local function before_in_lists(keys, state, tally, now_ms, waiters)
   local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, waiter in ipairs(waiters) do
     local list = waiter.list and waiter.list.id or lists.FIFO
-    before[i] = lists.count(keys, list, entries.start_of(waiter))
+    before[i] = lists.count(keys, list, waiter.ticket)
     before[i] = before[i] - dead:count(list, before[i])
   end
   return before
@@ -123,7 +123,7 @@ local function describe_approval(keys, state, call, id, request, lapses)
   elseif request and (request.owner or request.state == requests.UNCLAIMED) then
     return request.state == requests.APPROVED and { status = 'approved' } or {}
   end
-  return state and key_limits.taken_by(keys, state, id, request and lists.id_of(request.list)) and { status = 'approved' } or {}
+  return state and key_limits.taken_by(keys, state, id) and { status = 'approved' } or {}
 end
 
 local function run(KEYS, ARGV)

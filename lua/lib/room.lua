@@ -4,7 +4,6 @@ local held = require 'limits/held'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
-local lists = require 'queue/lists'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
 local stored = require 'lib/stored'
@@ -18,7 +17,7 @@ end
 
 -- Whether the key has been idle for too long, if nobody waits. Its own field decides that. Redis's expiry only frees memory.
 function room.may_be_idle(state, now_ms)
-  return now_ms >= state.expires and now_ms >= state.groups_until and not stored.has_holds(state) and not room.is_closed(state)
+  return now_ms >= state.expires and not stored.has_holds(state) and not room.is_closed(state)
 end
 
 -- Until when the key is paused or recovers, in ms since 1970; 0 if nobody is approved later because of that.
@@ -53,8 +52,7 @@ local function at_for(state, call, waiter)
     end
     more_at = math.min(more_at, time)
   end
-  local group = state.groups and waiter.list and state.groups:of(waiter.list.id)
-  local opens = math.max(closed_until(state), group and group.paused_until or 0)
+  local opens = closed_until(state)
   return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
 end
 
@@ -62,25 +60,14 @@ end
 local ANYBODY = { hits = 1 }
 
 -- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
--- more than is free. Groups that are stopped are not among them.
-function room.at(keys, state, call)
-  local stopped_until, time = state.groups_stopped_until, math.huge
-  if state.groups and state.lists and not keys.is_read_only then
-    stopped_until = lists.first_stopped_until(keys, '-inf')
-  end
+-- more than is free.
+function room.at(state, call)
+  local time = math.huge
   for _, head in ipairs(state.stopped_heads or {}) do
     time = math.min(time, at_for(state, call, head))
   end
   if not state.stopped_heads then
     time = at_for(state, call, ANYBODY)
-  end
-  if stopped_until and key_limits.fit(state, 1) and not room.is_closed(state) then
-    -- A lapse tells which group has more room.
-    time = math.min(time, stopped_until, held.first_lapse(state))
-  end
-  if time == math.huge then
-    -- Only a release can make room, or other rules. Callers look again when the window ends.
-    time = state.own:ends()
   end
   if state.served > 0 and key_limits.have_pace(state) then
     time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
@@ -91,7 +78,7 @@ end
 -- Whether the windows of the own limit alone make room, now and by the caller's rules.
 local function has_only_windows(state, call)
   local own = state.own
-  return #state.limits == 1 and not state.groups and own.takes_window and kinds.is_same(own, call.rules.own)
+  return #state.limits == 1 and own.takes_window and kinds.is_same(own, call.rules.own)
 end
 
 -- Microseconds from now until a time in ms since 1970, which is a whole number of microseconds except for rounding.
@@ -104,7 +91,7 @@ function room.micros_to(keys, state, call)
   if state.serves_more and not room.is_closed(state) then
     return 0
   end
-  local time = room.at(keys, state, call)
+  local time = room.at(state, call)
   -- The rules that come into force at the boundary may not have the limit that is full.
   if not has_only_windows(state, call) and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, math.max(state.own:ends(), closed_until(state)))
@@ -157,36 +144,6 @@ function room.used(state, call)
     texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. length
   end
   return table.concat(texts, ',')
-end
-
--- The same of the limits that a group has to itself; nil for a list that has none. `list`: its id.
-local function used_of_group(state, call, list)
-  local group, texts = state.groups and list and state.groups:of(list), {}
-  if not group or #group.limits == 0 then
-    return nil
-  end
-  for i, limit in ipairs(group.limits) do
-    local is_paused = pause.is_on(state) or group.paused_until > 0
-    local opens = math.max(closed_until(state), group.paused_until)
-    local time = opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
-    local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
-    local used = is_paused and math.max(limit.used, limit.max) or limit.used
-    texts[i] = string.format('%s=%.0f:%.0f', limit.name, used, micros_until(time, call)) .. length
-  end
-  return table.concat(texts, ',')
-end
-
--- The same of the groups among some lists, by their ids; nil if none has limits to itself.
-function room.used_of_groups(state, call, some)
-  local used = nil
-  for _, list in ipairs(state.groups and some or {}) do
-    local of_group = not (used and used[list.id]) and used_of_group(state, call, list.id)
-    if of_group then
-      used = used or {}
-      used[list.id] = of_group
-    end
-  end
-  return used
 end
 
 return room

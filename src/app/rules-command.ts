@@ -104,15 +104,16 @@ function describePolicy(policy: KeyPolicy): string[] {
 }
 
 function orderText(order: QueueOrder): string {
-  const lanes = order.lanes?.map(({ name, headStartMillis }) =>
-    headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
-  );
-  if (order.kind === 'lanes') return `lanes: ${lanes?.join(', ')}`;
+  if (order.kind === 'lanes') {
+    const lanes = order.lanes.map(({ name, headStartMillis }) =>
+      headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
+    );
+    return `lanes: ${lanes.join(', ')}`;
+  }
   const { maxRequestsInQueuePerGroup: places, weights } = order;
   const each = places === undefined ? '' : `, up to ${places} waiters each`;
   const named = [...weights].map(([group, weight]) => `${JSON.stringify(group)} ${weight}`);
-  const inside = lanes ? `; in each the lanes ${lanes.join(', ')}` : '';
-  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}${inside}`;
+  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}`;
 }
 
 /** A calendar, or a length. */
@@ -121,16 +122,11 @@ function windowText(limit: Limit): string {
 }
 
 function describeLimit(limit: Limit): string {
-  const { name, maximum, counts, algorithm, keepsReleased, lanes, perGroup } = limit;
+  const { name, maximum, counts, algorithm, keepsReleased, lanes } = limit;
   const kind = kindOf(algorithm).hasBoundary ? '' : `; ${describeAlgorithm(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
   const only = lanes
     ? `; only of ${lanes.length === 1 ? 'the lane' : 'the lanes'} ${lanes.join(', ')}`
     : '';
-  const maxima = [...(perGroup?.maxima ?? [])].map(
-    ([group, of]) => `${JSON.stringify(group)} ${of}`,
-  );
-  const others = maxima.length > 0 ? `, of ${maxima.join(', ')}` : '';
-  const each = perGroup ? `; for each group${others}` : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}${each}`;
+  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}`;
 }

@@ -21,12 +21,9 @@ export interface ShownKey {
 
 export function stateOf(shown: ShownKey, now: number): InstanceState {
   const { key, approvals, rules, queue, denied, pausedUntil } = shown;
-  const limitsOfGroups = approvals.groups?.declared ?? [];
-  const hasLimitsOfGroups = limitsOfGroups.length > 0;
   return {
     key,
     limits: forEachLimit(approvals.limits, (limit) => limit.state(now)),
-    ...(hasLimitsOfGroups && { limitsOfGroups }),
     maxRequestsInQueue: rules.maxRequestsInQueue,
     held: approvals.holds?.hits ?? 0,
     denied,
@@ -39,11 +36,7 @@ export function stateOf(shown: ShownKey, now: number): InstanceState {
 export function detailOf(shown: ShownKey, now: number, mostQueued: number): InstanceDetail {
   return {
     ...stateOf(shown, now),
-    ...placesIn(shown, now, mostQueued),
-    ...(shown.approvals.groups &&
-      shown.approvals.groups.declared.length > 0 && {
-        groups: shown.approvals.groups.fullest(MOST_LISTS_SHOWN),
-      }),
+    ...placesIn(shown.queue, now, mostQueued),
     overridden: shown.rules.overriddenOf(shown.approvals.window),
     isRecovering: false,
     names: [],
@@ -74,7 +67,7 @@ export function approvalStatus(
  * @param most of the waiting requests, those whose turns come first
  */
 function placesIn(
-  { queue, approvals }: ShownKey,
+  queue: WaitingQueue,
   now: number,
   most: number,
 ): Pick<InstanceDetail, 'queue' | 'lists' | 'listCount' | 'replicas'> {
@@ -89,14 +82,11 @@ function placesIn(
       .map((waiter) => ({ replica: undefined, waitedMillis: waitedMillis(waiter, now) })),
     // Nothing of a queue with one list.
     ...(lists.length > 0 && {
-      lists: longest.map(({ kind, name, size, head, stoppedUntil }) => ({
+      lists: longest.map(({ kind, name, size, head }) => ({
         kind,
         name,
         waiting: size,
         oldestMillis: waitedMillis(head, now),
-        ...(stoppedUntil !== undefined &&
-          stoppedUntil > now &&
-          approvals.groups?.reasonOfStop(name, head?.hits ?? 1)),
       })),
       listCount: lists.length,
     }),

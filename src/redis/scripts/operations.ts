@@ -9,7 +9,7 @@ import type {
 import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeExamined, decodePeek, keysToExamine } from './looks-codec.js';
-import { encodeGroup, sayList, sayRequest } from './requests-codec.js';
+import { sayList, sayRequest } from './requests-codec.js';
 import type { CallerSettings } from './shared-arguments.js';
 
 /** What `lua/amend.lua` replies, unless it is the time until the hold lapses. */
@@ -52,7 +52,7 @@ export interface Row<Name extends OperationName> {
     names: KeyNames,
     settings: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
   ) => readonly (string | number)[];
-  readonly decode: (reply: unknown, names: KeyNames, asked: AskedOfKey<Name>) => Answer<Name>;
+  readonly decode: (reply: unknown, names: KeyNames) => Answer<Name>;
 }
 
 export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
@@ -86,22 +86,13 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   pause: {
     script: 'pause',
-    encode: ({ millis, canShorten = true, group }) => [
-      millis,
-      canShorten ? 1 : 0,
-      encodeGroup(group),
-    ],
+    encode: ({ millis, canShorten = true }) => [millis, canShorten ? 1 : 0],
     decode: Number,
   },
 
   reportRemaining: {
     script: 'remaining',
-    encode: ({ limit = '', remaining, resetMillis = '', group }) => [
-      limit,
-      remaining,
-      resetMillis,
-      encodeGroup(group),
-    ],
+    encode: ({ limit = '', remaining, resetMillis = '' }) => [limit, remaining, resetMillis],
     decode: decodeReported,
   },
 
@@ -118,7 +109,7 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
     encode: (request, { key }, { limitsOf, maxHoldsPerKey: maxHolds }) => [
       JSON.stringify(sayRequest(request, { ceilings: limitsOf(key).ceilings, maxHolds })),
     ],
-    decode: (reply, _names, { list }) => decodePeek(reply, list),
+    decode: decodePeek,
   },
 
   examine: {

@@ -15,7 +15,7 @@ const HANDED_OVER = new UnavailableError('handed_over').message;
 /** Fewer than wait in some sequences. */
 const MOST_QUEUED = 3;
 /** Lower than some maxima. */
-const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2, maxGroupsPerKey: 2 };
+const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
 
 /** One limiter under a sequence of steps, and its visible state. */
 export class Subject {
@@ -76,14 +76,9 @@ export class Subject {
           key: this.#keys[step.key]!,
           millis: step.millis,
           canShorten: step.canShorten,
-          group: step.group,
         });
       case 'refund':
-        return limiter.ask('refund', {
-          key: this.#keys[step.key]!,
-          hits: step.hits,
-          list: step.list,
-        });
+        return limiter.ask('refund', { key: this.#keys[step.key]!, hits: step.hits });
       case 'report':
         return limiter.ask('reportRemaining', { key: this.#keys[step.key]!, ...step.report });
       case 'check': {

@@ -212,7 +212,6 @@ export class SimulatedReplica {
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
-      maxGroupsPerKey: 100,
       historyOf: () => this.history.text,
       timeOf: () => this.connection.knownTime,
       observer: unobserved,

@@ -122,7 +122,7 @@ function explainKey(key: string, rules: RuleSet, overridden: typeof NOT_OVERRIDD
     },
     requestsCanSet: ceilingsOf(policy),
     isShadow: policy.isShadow,
-    lanes: queueOrder?.lanes?.map(({ name }) => name) ?? [],
+    lanes: queueOrder?.kind === 'lanes' ? queueOrder.lanes.map(({ name }) => name) : [],
     hasGroups: queueOrder?.kind === 'fair',
   };
 }
