@@ -5,7 +5,8 @@
 --       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
 --       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8. Both are of keys that
 --       are bare, as far as the caller knows.
---       None if the names are in several slots of a cluster
+--       In a cluster, one more than all batches have, which is never there (src/redis/scripts/script-client.ts). None if the
+--       names are in several slots
 -- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       8 how many batches have two names, 9 how many have five
@@ -96,12 +97,13 @@ local function read_batch(batch, call, text, first_key, first_id, names_given)
   end
 end
 
--- While a slot of a cluster moves, Redis fails a command on a name that it does not find. Redis looks for the names in KEYS
--- before a script runs. Without KEYS, this function looks for them before anything is written. A plain check in mid-window
--- does not need that: its first command on the second name comes before its first write to the first one.
-local function require_names(batch)
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. With KEYS, a name that is never there
+-- keeps the script from beginning. Without them, this function asks for it before anything is written. A plain check in
+-- mid-window does not need that: its first command on the second name comes before its first write to the first one.
+local function require_slot(batch)
   if batch.names_given > IN_WINDOW then
-    redis.call('EXISTS', unpack(batch.names, batch.first_key, batch.first_key + batch.names_given - 1))
+    local state = batch.names[batch.first_key]
+    redis.call('EXISTS', state, key_names.never_there(state))
   end
 end
 
@@ -115,7 +117,7 @@ local function decide_in_order(replies, call, batch, is_last)
     return true
   end
   if call.has_several_slots then
-    require_names(batch)
+    require_slot(batch)
   end
   local own = batch.rules.own
   local is_fixed = own.takes_window
@@ -166,7 +168,7 @@ end
 local function decide_new_first(replies, call, batch, last_key, next_text)
   call.is_over_full = is_over_full()
   local batches, decided = {}, {}
-  while batch.first_key <= last_key do
+  while batch.first_key < last_key do
     local copy = {}
     for name, value in pairs(batch) do
       copy[name] = value
@@ -176,7 +178,7 @@ local function decide_new_first(replies, call, batch, last_key, next_text)
   end
   local function decide(each)
     if call.has_several_slots then
-      require_names(each)
+      require_slot(each)
     end
     return checks.decide(call, each, read_all_values(each.names[each.first_key]))
   end
@@ -217,7 +219,8 @@ local function run(KEYS, ARGV)
   end
   local batch, number, out_of_memory = kept_batch, 0, nil
   batch.names, batch.arguments = names, ARGV
-  while first_key <= last_key do
+  -- A name that is left alone is of no batch.
+  while first_key < last_key do
     number = number + 1
     local names_given = (number <= two_names_until and IN_WINDOW)
       or (number <= five_names_until and FOR_NEW_WINDOW)
@@ -226,7 +229,7 @@ local function run(KEYS, ARGV)
     first_key, first_id = first_key + names_given, batch.first_id + batch.size
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
-      succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key > last_key)
+      succeeded, is_decided = pcall(decide_in_order, replies, call, batch, first_key >= last_key)
     end
     if not succeeded then
       local failure = out_of_memory or errors.reply(is_decided)

@@ -25,6 +25,11 @@ function key_names.read(names, first)
   }
 end
 
+-- A name in the slot of a key under which nothing is stored: `probeName` in src/redis/shared/key-names.ts.
+function key_names.never_there(state)
+  return state .. ':probe'
+end
+
 -- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key
 -- into a full memory (lib/stored).
 function key_names.remove_leftover(name)

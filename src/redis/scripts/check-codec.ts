@@ -123,12 +123,13 @@ const NAMES_FOR = {
 /**
  * KEYS and ARGV of `lua/check.lua`. The limits of the first batch's key are those of the call.
  * @param batches one at least, ordered by their assumptions: `inWindow`, `newWindow`, `unknown`
+ * @returns `readsFirst`: each name is read before any is written
  */
 export function encodeChecks(
   settings: CallerSettings,
   batches: readonly CheckBatch[],
   { isSentAgain, mayBeFull, hasSeveralSlots, time }: CheckCircumstances,
-): { readonly keys: string[]; readonly args: (string | number)[] } {
+): { readonly keys: string[]; readonly args: (string | number)[]; readonly readsFirst: boolean } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
   const limits: KeyLimits[] = [];
@@ -166,7 +167,7 @@ export function encodeChecks(
     for (const { requestId } of batch.checks) args.push(requestId);
   }
   if (!areSingle) args[end - 1] = shapes;
-  return { keys, args };
+  return { keys, args, readsFirst: counts.inWindow === batches.length };
 }
 
 /**

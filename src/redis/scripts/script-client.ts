@@ -10,6 +10,7 @@ import {
   NotWantedError,
 } from '../availability/store-errors.js';
 import type { Connections } from '../connections/connections.js';
+import { probeName } from '../shared/key-names.js';
 import { LibraryLoader, type Script } from './script-loader.js';
 
 /** One call of a script. */
@@ -21,6 +22,8 @@ export interface ScriptCall {
   readonly shard?: string | undefined;
   /** The call fails if Redis has no memory to run it as a function. By default the script runs then. */
   readonly failsWhenFull?: boolean;
+  /** It reads each name before it writes any, so it may run while a cluster moves their slot. */
+  readonly readsFirst?: boolean;
 }
 
 export interface ScriptClientParts {
@@ -168,18 +171,24 @@ export class ScriptClient {
   /**
    * The only way to Redis. A call for which nobody waits any more must not run, however often it was sent before: its
    * withdrawal may be on its way already, or may have run.
+   *
+   * While a cluster moves a slot, Redis begins a script there if it finds all its KEYS, and then refuses a write to a name
+   * that is not there, in the midst of the script. A name that is never there keeps scripts from beginning.
    */
   #send(
     command: 'fcall' | 'evalsha' | 'eval',
-    script: string,
-    { keys, args, shard }: ScriptCall,
+    id: string,
+    { script, keys: names, args, shard, readsFirst = false }: ScriptCall,
     isWanted: () => boolean,
   ): Promise<unknown> {
     if (!isWanted()) return Promise.reject(new NotWantedError());
     const { connections } = this.parts;
+    const [first] = names;
+    const isWhole = !connections.isCluster || !script.mayWrite || readsFirst || first === undefined;
+    const keys = isWhole ? names : [...names, probeName(first)];
     const client = shard === undefined ? connections.commands : connections.nodeAt(shard);
     if (!client) return Promise.reject(new NotConnectedError(`no connection to ${shard}`));
-    const words = [script, `${keys.length}`, ...keys];
+    const words = [id, `${keys.length}`, ...keys];
     for (const arg of args) words.push(`${arg}`);
     return client.sendCommand(new ScriptCommand(command, words)) as Promise<unknown>;
   }

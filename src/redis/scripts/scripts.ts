@@ -48,7 +48,7 @@ export interface ScriptSettings extends CallerSettings {
 /** The script calls for waiters. */
 export type WaitingStore = Pick<Scripts, 'settle' | 'renew' | 'withdraw' | 'confirm' | 'statuses'>;
 
-type KeysAndArgs = Pick<ScriptCall, 'keys' | 'args'>;
+type KeysAndArgs = Pick<ScriptCall, 'keys' | 'args' | 'readsFirst'>;
 
 interface CallOptions<Reply> {
   /** For several keys: the amount of work. Such a call waits for no others. */
@@ -140,6 +140,7 @@ export class Scripts {
     const callAt = (time: number): KeysAndArgs => ({
       keys: leased.flatMap(keysToRenew),
       args: [...this.#shared(first.names, time), JSON.stringify(known)],
+      readsFirst: true,
     });
     // It may have written nothing.
     const options = { size: leased.length, isWrite: false };
@@ -223,7 +224,7 @@ export class Scripts {
    */
   async report(name: string, report: string, keptMillis: number): Promise<void> {
     const args = [this.settings.replicaId, report, keptMillis];
-    await this.#call(this.#scripts.report, name, () => ({ keys: [name], args }));
+    await this.#call(this.#scripts.report, name, () => ({ keys: [name], args, readsFirst: true }));
   }
 
   /** The start of ARGV. @param time of Redis, for calendars */

@@ -10,6 +10,7 @@ import { knownScripts } from '../../support/known-scripts.js';
 import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { OPERATION } from '../../support/redis-user.js';
+import { until } from '../../support/until.js';
 import { unobserved } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
@@ -20,6 +21,7 @@ const TIMEOUT_MILLIS = 60_000;
 async function limiterInCluster(
   cluster: RedisCluster,
   limits: DeclaredLimits,
+  leaseMillis = 5_000,
 ): Promise<RedisLimiter> {
   const logger = pino({ level: 'silent' });
   const connections = connect(
@@ -39,7 +41,7 @@ async function limiterInCluster(
     limitsOf: () => keyLimits(limits),
     keyPrefix: 'sluice:',
     replicaId: 'replica',
-    leaseMillis: 5_000,
+    leaseMillis,
     database: 0,
     timeoutMillis: TIMEOUT_MILLIS,
     maxWaiters: Infinity,
@@ -149,6 +151,48 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
     // The first round, and nothing more than the maximum of each key.
     expect(approved).toHaveLength(4);
     await expectTwoApprovals(keys);
+  });
+
+  test.each([
+    ['alone', 0],
+    ['with a key of another slot', 1],
+  ])('begin no window halfway while the slot of a key is being moved, %s', async (_, others) => {
+    // Three of its windows are as long as the lease, so that the fourth one has all names that a window needs.
+    const ofShort = { windowMillis: 500, maxRequests: 2, maxRequestsInQueue: 0 };
+    const short = await limiterInCluster(cluster, ofShort, 1_500);
+    const [source, target] = (await cluster.primaries()) as [ClusterNode, ClusterNode];
+    const keys = await keysOn(source, 1 + others);
+    const [moving] = keys as [string];
+    const { state, requests, pastRequests } = naming.namesOf(moving);
+    const ask = async (): Promise<string[]> => {
+      const asked = keys.map((key) => short.check({ key, canWait: false, order: {} }));
+      return (await Promise.all(asked)).map(({ outcome }) => outcome);
+    };
+    const slot = await cluster.slotOf(state);
+    await until(async () => {
+      // The windows before have two approvals, and the next one has one.
+      await ask();
+      await ask();
+      return (await source.command('EXISTS', state, requests, ...pastRequests)) === 5;
+    });
+    // A call with all names finds all of them, too.
+    const { queue, records, replicas } = naming.namesOf(moving);
+    for (const name of [queue, records, replicas]) await source.command('SET', name, 'unread');
+    await source.command('CONFIG', 'RESETSTAT');
+    let refused: Promise<string[]> | undefined;
+    await cluster.migrateSlot(slot, target, {
+      betweenSteps: async (moved) => {
+        if (moved > 0) return;
+        await until(async () => {
+          refused ??= ask().finally(() => (refused = undefined));
+          return /^errorstat_\w/m.test(String(await source.command('INFO', 'errorstats')));
+        });
+        const approved = await source.command('HGET', state, 'approved');
+        expect(await source.command('SCARD', requests)).toBe(Number(approved));
+      },
+    });
+    expect((await refused)?.[0]).toBe('approved');
+    await short.close();
   });
 
   test('go on after all connections were cut', async () => {
