@@ -175,7 +175,7 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
       await ask();
       return (await source.command('EXISTS', state, requests, ...pastRequests)) === 5;
     });
-    // A call with all names finds all of them, too.
+    // A call with all names also finds all of them.
     const { queue, records, replicas } = naming.namesOf(moving);
     for (const name of [queue, records, replicas]) await source.command('SET', name, 'unread');
     await source.command('CONFIG', 'RESETSTAT');
