@@ -192,7 +192,7 @@ async function knows(sentinel: RedisProcess, replicas: readonly RedisProcess[]):
 }
 
 /** https://redis.io/docs/latest/commands/role/ */
-async function roleOf(server: RedisProcess): Promise<unknown[]> {
+export async function roleOf(server: RedisProcess): Promise<unknown[]> {
   try {
     return (await server.command('ROLE')) as unknown[];
   } catch (error) {

@@ -1,7 +1,7 @@
 import { isHealthy } from '../../../cluster-node.js';
 import { startRedisCluster } from '../../../redis-cluster.js';
 import { type RedisProcess, startRedisProcess } from '../../../redis-process.js';
-import { startRedisSentinel } from '../../../redis-sentinel.js';
+import { roleOf, startRedisSentinel } from '../../../redis-sentinel.js';
 import { AS_LIMITER_USER } from '../../../redis-user.js';
 import { until } from '../../../until.js';
 import type { TopologyName } from '../../topologies/topology.js';
@@ -90,7 +90,7 @@ async function startSentinels(): Promise<Store> {
 }
 
 async function isReplica(server: RedisProcess): Promise<boolean> {
-  return ((await server.command('INFO', 'replication')) as string).includes('role:slave');
+  return (await roleOf(server))[0] === 'slave';
 }
 
 /** One Redis, with its data on disk. */
