@@ -70,18 +70,23 @@ const results = {
   command: publicCommand(process.argv.slice(2)),
   machine: machine(await redis.version(), GENERATOR, options),
 };
+const chosen = [];
 for (const [name, [module, scenario]] of Object.entries(SCENARIOS)) {
   if (!options.only.includes(name)) continue;
   const { [scenario]: measure } = await import(`./scenarios/${module}.mjs`);
+  chosen.push([name, measure]);
+}
+mkdirSync(RESULTS, { recursive: true });
+for (const [name, measure] of chosen) {
   results[name] = await measure({ ...options, redis, redisProgram });
+  // If a later one fails, these are not lost.
+  write('latest');
 }
 await redis.stop();
 progressEnds();
 
 const text = report(results);
 console.log(text);
-mkdirSync(RESULTS, { recursive: true });
-write('latest');
 if (options.publish) {
   write('published');
   publish(results);

@@ -1,6 +1,6 @@
 // What hits, holds and further limits cost Redis: its time for each check, one check a call, and its memory for each
 // approval.
-import { FIXED_WINDOW } from '../../dist/limiter/limits.js';
+import { DEFAULT_ALGORITHM } from '../../dist/limiter/kinds/kinds.js';
 import { RedisServer } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { inTurn } from '../lib/many-calls.mjs';
@@ -63,7 +63,7 @@ function furtherLimits(count) {
     name: `limit-${i}`,
     windowMillis: WINDOW_MILLIS,
     maximum: MAX_REQUESTS,
-    algorithm: FIXED_WINDOW,
+    algorithm: DEFAULT_ALGORITHM,
     counts: i % 2 === 0 ? 'requests' : 'hits',
     keepsReleased: false,
   }));
