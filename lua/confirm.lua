@@ -23,9 +23,6 @@ local room = require 'lib/room'
 local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
--- Their callers have chosen the ids of all requests that are confirmed.
-local OF_OWNERS = { has_owners = true }
-
 -- Returns whether the caller may be told. `request`: nil if it is unknown, or Redis has lost the holds. `state`: nil if the key was idle for too long.
 local function confirm_one(keys, state, call, request, owner)
   if not request or request.owner ~= owner or holds.is_lost(keys, request) then
@@ -39,7 +36,7 @@ local function confirm_one(keys, state, call, request, owner)
 end
 
 local function confirm(call, keys, claims, ids)
-  local state = instance.open(keys, call, stored.read(keys.state), OF_OWNERS)
+  local state = instance.open(keys, call, stored.read(keys.state))
   local found, may_be_told = requests.find_all(keys, state, ids), {}
   for i, claim in ipairs(claims) do
     may_be_told[i] = confirm_one(keys, state, call, found[claim.requestId], claim.owner)

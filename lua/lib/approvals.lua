@@ -11,12 +11,6 @@ local requests = require 'lib/requests'
 
 local approvals = {}
 
--- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
--- built here before anything is written.
-local function require_built_names(keys, state)
-  redis.call('EXISTS', holds.built_name(keys), unpack(key_limits.built_names(keys, state)))
-end
-
 -- Whether one more approval is kept: among the held ones, and in each limit.
 function approvals.is_kept(keys, state, call, request)
   return (not request.holdMillis or holds.free(state) > 0)
@@ -25,9 +19,6 @@ end
 
 -- Approves ids with one hit each. An id that is approved already does not count again.
 function approvals.add_all(keys, state, call, ids)
-  if #state.limits > 1 then
-    require_built_names(keys, state)
-  end
   for _, limit in ipairs(key_limits.counting(state)) do
     limit:take_all(keys, state, call, ids)
   end
@@ -35,7 +26,6 @@ end
 
 -- Approves requests. One that has waited with a kept place is kept for its caller first.
 function approvals.add(keys, state, call, approved)
-  require_built_names(keys, state)
   for _, request in ipairs(approved) do
     if request.state == requests.WAITING and request.keepMillis then
       request.state = requests.UNCLAIMED

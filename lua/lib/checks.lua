@@ -226,13 +226,11 @@ local function read_requests(call, ids, said)
   end
   local asked = {
     requests = requests.of_checks(call, ids, said.requests),
-    can_wait = false, has_owners = false, has_lists = false, has_terms = false,
+    can_wait = false, has_terms = false,
   }
   for _, request in ipairs(asked.requests) do
     asked.can_wait = asked.can_wait or request.canWait
-    asked.has_owners = asked.has_owners or request.owner ~= nil
-    asked.has_lists = asked.has_lists or request.list ~= nil
-    asked.has_terms = asked.has_terms or asked.has_owners or asked.has_lists or request.hits > 1 or request.holdMillis ~= nil
+    asked.has_terms = asked.has_terms or request.owner ~= nil or request.list ~= nil or request.hits > 1 or request.holdMillis ~= nil
   end
   return asked
 end
@@ -261,7 +259,7 @@ function checks.decide(call, batch, values)
   local asked = read_requests(call, batch.ids, said)
   local keys = key_names.read(batch.names, batch.first_key)
   call.rules = batch.rules
-  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values), asked)
+  local state, idle = instance.open(keys, call, stored.of_values(keys.state, values))
   if not state and not idle and call.is_over_full then
     return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
   end

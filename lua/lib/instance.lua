@@ -157,16 +157,9 @@ end
 
 -- The instance as of now, or nil if there is none. `state`: from `stored.read`. The second value is the last state of
 -- an instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard
--- of its waiter's approval yet that Redis has not lost the key. `asked`: by calls that may bring owners or lists to the
--- key; nil for others.
-function instance.open(keys, call, state, asked)
+-- of its waiter's approval yet that Redis has not lost the key.
+function instance.open(keys, call, state)
   in_force.require_current_calendars(call)
-  if asked and asked.has_owners or state and state.ends > 0 then
-    requests.require_names(keys)
-  end
-  if asked and asked.has_lists or state and state.lists then
-    lists.require_names(keys)
-  end
   if not state then
     return nil
   end

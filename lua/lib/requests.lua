@@ -235,12 +235,6 @@ local function ends_name(keys)
   return keys.state .. ':ends'
 end
 
--- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the name that is built
--- here before anything is written.
-function requests.require_names(keys)
-  redis.call('EXISTS', ends_name(keys))
-end
-
 -- Until when a request is remembered that changes now: for as long as lib/past-requests remembers approvals.
 local function remembered_until(state, call)
   return math.max(state.own:ends() + generations.COUNT * state.own.window, call.now_ms + (generations.COUNT - 1) * call.lease)

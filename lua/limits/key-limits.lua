@@ -60,17 +60,6 @@ function key_limits.named(limits, name)
   end
 end
 
--- The names that the limits have built, for `unpack`.
-function key_limits.built_names(keys, state)
-  local names = {}
-  for _, limit in ipairs(state.limits) do
-    for _, name in ipairs(limit:built_names(keys)) do
-      names[#names + 1] = name
-    end
-  end
-  return names
-end
-
 function key_limits.forget_ids(keys, limit)
   redis.call('UNLINK', unpack(limit:built_names(keys)))
 end

@@ -51,12 +51,6 @@ function lists.format_key(key)
   return string.format('%.17g', key)
 end
 
--- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names before
--- anything is written.
-function lists.require_names(keys)
-  redis.call('EXISTS', built_names(keys))
-end
-
 function lists.expire(keys, state, expire_at)
   if state.lists then
     for _, name in ipairs({ built_names(keys) }) do

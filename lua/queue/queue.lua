@@ -4,10 +4,6 @@
 --   records   what is known of each waiter (lib/requests): an entry without a record of its ticket is withdrawn, and is
 --             skipped when it comes to the head
 --   replicas  which replicas they wait on: queue/replicas
---
--- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even if the script
--- itself has emptied the key. So a script adds approved ids to the set before it touches the queue. A queue that
--- becomes empty is removed as a whole and not read again.
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
