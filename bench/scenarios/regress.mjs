@@ -19,6 +19,10 @@ import { ratios, summary } from '../lib/statistics.mjs';
 const WARM_UP_SECONDS = 2;
 /** The commit in which lanes and groups work. */
 const HAS_LISTS = '97fa8132';
+/** The commit in which settings choose an algorithm. */
+const HAS_ALGORITHMS = '085519ae';
+/** The commit in which places are kept. */
+const HAS_KEPT_PLACES = '5a38210e';
 const HOUR = 3_600_000;
 
 const checks = (keys, query = '') => ({
@@ -55,11 +59,13 @@ const CASES = [
     name: 'sliding window',
     ...checks(5000),
     settings: { ALGORITHM: 'sliding_window' },
+    since: HAS_ALGORITHMS,
   },
   {
     name: 'token bucket',
     ...checks(5000),
     settings: { ALGORITHM: 'token_bucket', BURST: '1000000' },
+    since: HAS_ALGORITHMS,
   },
   {
     name: 'hold, renew, release',
@@ -103,6 +109,7 @@ const CASES = [
       16,
       waitAndRelease(() => `&keepMillis=60000&requestId=${randomUUID()}`),
     ),
+    since: HAS_KEPT_PLACES,
   },
   {
     name: 'gRPC, one key',

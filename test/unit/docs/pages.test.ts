@@ -275,15 +275,18 @@ test.each([
   );
 });
 
-test("the README's row of gRPC has the figures of the benchmarks", () => {
-  const [, text = ''] = readPage('BENCHMARKS.md').split("### Envoy's protocol: one key,");
+test.each([
+  // The column of its CPU, from the decisions on.
+  ['CPU of a decision', 'Throughput: 5,000 keys, all approved', 3],
+  ['CPU of a call over gRPC', "Envoy's protocol: 5,000 keys,", 1],
+])("the README's row of %s has the figures of the benchmarks", (label, section, column) => {
+  const [, text = ''] = readPage('BENCHMARKS.md').split(`### ${section}`);
   const cpuOf = (program?: string): string => {
-    const row = new RegExp(`^\\| ${program} +\\| [^|]+\\| ([\\d.]+) `, 'm').exec(text);
-    return row ? `${Math.round(Number(row[1]))} µs` : '';
+    const cells = new RegExp(`^\\| ${program} +\\| (.*) \\|$`, 'm').exec(text)?.[1]?.split('|');
+    const server = column === 1 ? '' : (SERVERS[program ?? ''] ?? '');
+    return cells ? `${Math.round(parseFloat(cells[column] ?? ''))} µs${server}` : '';
   };
-  const row = tableRows('README.md', COLUMNS).find(
-    ([first]) => first === 'CPU of a call over gRPC',
-  );
+  const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
 
   expect(row?.slice(1)).toEqual(Object.values(PROGRAMS).map(cpuOf));
 });
