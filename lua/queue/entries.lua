@@ -3,8 +3,7 @@
 --
 -- A ticket is the time of arrival in Redis's microseconds, raised if needed, so that no ticket is given out twice.
 -- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
--- sixteen digits until the year 2286, so tickets and entries sort as texts. In a group with lanes, an entry has the ticket less the
--- head start of its lane in the place of the ticket.
+-- sixteen digits until the year 2286, so tickets and entries sort as texts.
 
 local chunks = require 'lib/chunks'
 local reads = require 'lib/reads'
@@ -30,17 +29,8 @@ function entries.ticket_of(entry)
   return string.sub(entry, start, start + entries.TICKET - 1)
 end
 
--- What an entry begins with, after its list.
-function entries.start_of(waiter)
-  local list, ticket = waiter.list, waiter.ticket
-  if list and list.kind == 'group' and list.headStartMillis then
-    ticket = entries.format_ticket(tonumber(ticket) - list.headStartMillis * 1000)
-  end
-  return ticket .. ':' .. waiter.requestId
-end
-
 function entries.format(waiter, replica_id)
-  return entries.start_of(waiter) .. '@' .. replica_id
+  return waiter.ticket .. ':' .. waiter.requestId .. '@' .. replica_id
 end
 
 -- The waiters of entries: their requests, with `text`, the entry, `replica_id`, under which their places count, and `is_waiting`,
@@ -52,15 +42,15 @@ function entries.read(keys, texts)
     local separator = string.find(text, '@', start_of_id, true)
     ids[i] = string.sub(text, start_of_id, separator - 1)
     read[i] = {
-      text = text, start = string.sub(text, start_of_ticket(text), separator - 1), ticket = entries.ticket_of(text), requestId = ids[i], replica_id = string.sub(text, separator + 1), hits = 1,
+      text = text, ticket = entries.ticket_of(text), requestId = ids[i], replica_id = string.sub(text, separator + 1), hits = 1,
     }
   end
   local found, seen = requests.find_all(keys, nil, ids), {}
   for i, entry in ipairs(read) do
     local request = found[entry.requestId]
-    if request and request.state == requests.WAITING and entries.start_of(request) == entry.start and not seen[entry.start] then
+    if request and request.state == requests.WAITING and request.ticket == entry.ticket and not seen[entry.ticket] then
       request.text, request.replica_id, request.is_waiting = entry.text, request.replica_id or entry.replica_id, true
-      read[i], seen[entry.start] = request, true
+      read[i], seen[entry.ticket] = request, true
     end
   end
   return read

@@ -293,9 +293,6 @@ function queue.withdraw(keys, state, call, waiters)
   end
   if tally.living == 0 then
     key_limits.ask_all(state, 'end_serving')
-    if state.groups then
-      state.groups:serve(false)
-    end
     state.stopped_heads = nil
   end
   if tally.places == 0 then

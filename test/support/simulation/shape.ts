@@ -37,13 +37,6 @@ const CALENDAR_CHANCE = 0.12;
 /** Of further limits. */
 export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 
-/** Of limits that each group has to itself. */
-export const LIMITS_OF_GROUPS = ['g', 'h'] as const;
-/** The groups that checks name. */
-export const GROUPS = ['x', 'y', ''] as const;
-/** So many worlds have limits of groups. */
-const OF_GROUPS_CHANCE = 0.1;
-
 /** Of further limits, some count only these lanes. A world without lanes has nobody in them. */
 const LANES_CHANCE = 0.15;
 const COUNTED_LANES = [['a'], ['b'], ['a', 'b'], ['c']] as const;
@@ -54,7 +47,6 @@ export const DRIFT = 0.02;
 export function drawShape(random: Random): WorldShape {
   const replicas = random.whole(2, REPLICA_NAMES.length);
   const drifts = random.chance(0.5);
-  const ofGroups = random.fork('of groups');
   return withWindowsByRules({
     replicas,
     windowMillis: random.pick(WINDOWS),
@@ -62,10 +54,7 @@ export function drawShape(random: Random): WorldShape {
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),
     algorithm: drawAlgorithm(random.fork('algorithm')),
-    further: withLimitsOfGroups(
-      drawFurther(random.fork('further')),
-      ofGroups.chance(OF_GROUPS_CHANCE) ? drawLimitsOfGroups(ofGroups) : [],
-    ),
+    further: drawFurther(random.fork('further')),
     drift: Array.from({ length: replicas }, () =>
       drifts ? random.whole(-1000 * DRIFT, 1000 * DRIFT) : 0,
     ),
@@ -92,39 +81,6 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
     keepsReleased: random.chance(0.3),
     ...(lanes && { lanes }),
   };
-}
-
-/** Limits that all share, and those that each group has to itself, which come last. A key has no limits of lanes beside these. */
-export function withLimitsOfGroups(
-  further: readonly FurtherLimit[],
-  ofGroups: readonly FurtherLimit[],
-): FurtherLimit[] {
-  const shared = further.filter(({ perGroup }) => !perGroup);
-  if (ofGroups.length === 0) return shared;
-  return [...shared.map(({ lanes: _, ...limit }) => limit), ...ofGroups];
-}
-
-/** One limit, or two. */
-export function drawLimitsOfGroups(random: Random): FurtherLimit[] {
-  const names = random.chance(0.3) ? LIMITS_OF_GROUPS : [random.pick(LIMITS_OF_GROUPS)];
-  return names.map((name): FurtherLimit => {
-    const algorithm = drawWithoutCalendar(random.fork(name));
-    return {
-      name,
-      windowMillis: random.pick(WINDOWS),
-      maximum: random.whole(1, 3),
-      ...(algorithm !== DEFAULT_ALGORITHM && { algorithm }),
-      counts: random.pick(['hits', 'requests']),
-      keepsReleased: random.chance(0.3),
-      perGroup: { maxima: drawMaxima(random) },
-    };
-  });
-}
-
-/** Of some groups, by their names. */
-export function drawMaxima(random: Random): Map<string, number> {
-  const some = GROUPS.filter(() => random.chance(0.4));
-  return new Map(some.map((name) => [name, random.whole(1, 5)]));
 }
 
 /** Most limits have fixed windows, some of these with a calendar. */
