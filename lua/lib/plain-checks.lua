@@ -15,7 +15,11 @@ local is_current, windows_share_set = window.is_current, generations.windows_sha
 
 -- How many of the checks are approved, from the first on.
 local function count_approved(size, own, approved)
-  return math.max(0, math.min(size, own.max - approved))
+  local free = own.max - approved
+  if free >= size then
+    return size
+  end
+  return free > 0 and free or 0
 end
 
 local function approve(requests, batch, granted)
@@ -23,7 +27,8 @@ local function approve(requests, batch, granted)
   return redis.call('SADD', requests, unpack(batch.arguments, first_id, first_id + granted - 1))
 end
 
--- In mid-window of a fixed window.
+-- In mid-window of a fixed window. In a bare key as many ids count as hits: what counts without an id is in the field `extra`
+-- (fixed_window.carry, fixed_window.report). So the set is new if nothing counts yet.
 local function decide_in_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
@@ -31,11 +36,11 @@ local function decide_in_window(call, batch, size, own, start, values)
   local granted = count_approved(size, own, approved)
   if granted > 0 then
     local added = approve(requests, batch, granted)
-    approved = approved + added
-    redis.call('HSET', state, 'approved', digits(approved))
-    if redis.call('SCARD', requests) == added then
+    redis.call('HSET', state, 'approved', digits(approved + added))
+    if approved == 0 then
       redis.call('PEXPIREAT', requests, digits(window.idle_at(start, own.window)))
     end
+    approved = approved + added
   end
   if granted < size then
     redis.call('HSET', state, 'denied', digits((values[5] or 0) + size - granted))
