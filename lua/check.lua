@@ -52,7 +52,8 @@ local checks = require_when_called 'lib/checks'
 local FIRST_OWN, HEAD, APPROVED, DENIED = calls.FIRST_OWN, verdicts.HEAD, verdicts.APPROVED, verdicts.DENIED
 local IN_WINDOW, FOR_NEW_WINDOW = key_names.IN_WINDOW, key_names.FOR_NEW_WINDOW
 local ALL_NAMES, CHUNK = key_names.PER_INSTANCE, chunks.SIZE
-local read_values, read_all_values = key_names.read_values, key_names.read_all_values
+local read_values_in_window, read_values, read_all_values =
+  key_names.read_values_in_window, key_names.read_values, key_names.read_all_values
 local decide_in_windows, decide_in_period = plain_checks.decide_in_windows, plain_checks.decide_in_period
 
 local function append(replies, reply)
@@ -124,10 +125,11 @@ local function decide_in_order(replies, call, batch, is_last)
   end
   local own = batch.rules.own
   local is_fixed = own.takes_window
-  local values = (is_fixed and read_values or read_all_values)(batch.names[batch.first_key])
+  local read = is_fixed and (batch.names_given == IN_WINDOW and read_values_in_window or read_values) or read_all_values
+  local values = read(batch.names[batch.first_key])
   -- A key is bare if its state says nothing but what counts of its own limit, which is the caller's: it has no further limits, no
   -- holds, no overrides, and nobody has ever waited.
-  local is_bare = values[2] == batch.rules.stored_text and not values[6]
+  local is_bare = values[2] == batch.rules.stored_text and not values[4]
   if is_bare and not batch.special and size <= CHUNK and not call.is_sent_again then
     local micros, used, granted
     if is_fixed then

@@ -27,8 +27,7 @@ local function approve(requests, batch, granted)
   return redis.call('SADD', requests, unpack(batch.arguments, first_id, first_id + granted - 1))
 end
 
--- In mid-window of a fixed window. In a bare key as many ids count as hits: what counts without an id is in the field `extra`
--- (fixed_window.carry, fixed_window.report). So the set is new if nothing counts yet.
+-- In mid-window of a fixed window.
 local function decide_in_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
@@ -36,11 +35,11 @@ local function decide_in_window(call, batch, size, own, start, values)
   local granted = count_approved(size, own, approved)
   if granted > 0 then
     local added = approve(requests, batch, granted)
-    redis.call('HSET', state, 'approved', digits(approved + added))
-    if approved == 0 then
+    approved = approved + added
+    redis.call('HSET', state, 'approved', digits(approved))
+    if redis.call('SCARD', requests) == added then
       redis.call('PEXPIREAT', requests, digits(window.idle_at(start, own.window)))
     end
-    approved = approved + added
   end
   if granted < size then
     redis.call('HSET', state, 'denied', digits((values[5] or 0) + size - granted))
@@ -51,7 +50,7 @@ end
 local function decide_in_new_window(call, batch, size, own, start, values)
   local names, first_key = batch.names, batch.first_key
   local state, requests = names[first_key], names[first_key + REQUESTS]
-  local generation = tonumber(values[4])
+  local generation = tonumber(values[6])
   local had_requests = values[3] ~= '0'
   if had_requests then
     generation = generations.after(generation)

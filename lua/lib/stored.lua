@@ -129,16 +129,16 @@ function stored.of_values(state_key, values)
   local state = state_with(limits_text.parse_stored(values[2]), tonumber(values[1]))
   local used, denied = tonumber(values[3]), tonumber(values[5] or 0)
   state.own.used, state.stored_used, state.denied = used, used, denied
-  state.generation = tonumber(values[4])
+  state.generation = tonumber(values[6])
   if not state.own.has_boundary and values[7] == nil then
     values[7] = redis.call('HMGET', state_key, 'own')[1]
   end
-  if values[6] then
+  if values[4] then
     values[8], values[9] = unpack(redis.call('HMGET', state_key, 'queue', 'holds'))
   end
   state.stored_values = values
-  if values[6] or values[7] then
-    read_optional(state, values[7], values[6], values[8], values[9])
+  if values[4] or values[7] then
+    read_optional(state, values[7], values[4], values[8], values[9])
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or stored.idle_time(state)
   return state
@@ -206,7 +206,7 @@ local NOTHING_STORED = {}
 -- Writes the fields that differ from what is stored.
 function stored.write(keys, state)
   local own, values = state.own, state.is_new and values_of_new(state) or {}
-  local start, _, approved, gen, denied, stored_extra, stored_own, stored_queue, stored_holds =
+  local start, _, approved, stored_extra, denied, gen, stored_own, stored_queue, stored_holds =
     unpack(state.stored_values or NOTHING_STORED, 1, 9)
   local own_text = not own.has_boundary and json.object(own:format())
   local extra, queue, holds = format_optional(state)

@@ -12,7 +12,7 @@
 --   counts, keeps         as in lib/limits-text
 --   start                 of its window, in ms since 1970
 --   used                  what the approvals take, held ones included unless the limit keeps what is released
---   carried               what it took over from a limit of another kind or of a lost key, without ids, which is among `used`
+--   carried               what it took over from a limit of another kind, which is among `used`
 --   surplus               what a vendor counts besides, by its report, which is among `used`; 0 without a report
 --   floor                 what counts at least while the report is in force
 --   reported_until        when the report ends, in ms since 1970. The window lasts at least as long
@@ -268,7 +268,7 @@ end
 -- It is full until its window ends, in `millis_left`, as far as a caller knows. At least a millisecond is left.
 function fixed_window:restore_full(_, now_ms, millis_left)
   self.start = now_ms - math.min(window.begun_ago(self.window, millis_left), self.window - 1)
-  self:carry(nil, self.max)
+  self.used = self.max
 end
 
 return fixed_window

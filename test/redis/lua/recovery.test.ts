@@ -29,25 +29,6 @@ describe('a lost queue', () => {
     expect(await r1.check(['y'])).toEqual(['approved']);
   });
 
-  test('is restored as full without ids, and the first id after that expires', async () => {
-    await key.lose();
-    await key.setTime(300);
-    const known = { lowestTicket: 1, millisToWindowEnd: 700, limits: '1000:2:3' };
-    await r1.checkBatch([{ requestId: 'x', canWait: false }], undefined, known);
-    await key.setTime(800);
-    await r1.withdraw(['c', 'd', 'e']);
-    const raised = key.replica('r2', { leaseMillis: 300, limits: { maxRequests: 3 } });
-    const tooMany = { requestId: 'x', canWait: false, hits: 2 };
-    expect(await raised.checkBatch([tooMany])).toEqual(['denied']);
-    expect(await raised.check(['y'])).toEqual(['approved']);
-    expect(await raised.check(['z'])).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 3 },
-      requests: ['y'],
-      expiry: { requests: 4000 },
-    });
-  });
-
   test('is shown by a ticket also if a newcomer has made the key again some time ago', async () => {
     await key.lose();
     await key.setTime(300);
