@@ -71,8 +71,9 @@ local function append_plain(replies, size, maximum, micros, used, granted)
   replies[last + 1] = micros
   replies[last + 2] = maximum
   replies[last + 3] = used
+  last = last + HEAD
   for i = 1, size do
-    replies[last + HEAD + i] = i <= granted and APPROVED or DENIED
+    replies[last + i] = i <= granted and APPROVED or DENIED
   end
 end
 

@@ -240,16 +240,29 @@ function pacedGoals(crowds) {
     );
 }
 
-/** What a plain check does not use costs it nothing. */
+/**
+ * What a plain check does not use costs it nothing. Of Redis its instructions tell, where they were counted: a faster replica calls it
+ * with fewer checks each time, which costs Redis more CPU for each.
+ */
 function regressGoals(measured) {
-  return (measured?.cases ?? [])
-    .filter(({ name }) => name.startsWith('plain'))
-    .flatMap(({ name, cpuMicros, redisCpuMicros }) =>
-      measuredOf([
-        [atMost, `CPU, ${name}, against ${measured.base}`, cpuMicros.ratio.median, 1],
-        [atMost, `Redis's CPU, ${name}, against ${measured.base}`, redisCpuMicros?.ratio.median, 1],
-      ]),
-    );
+  if (!measured) return [];
+  const { base, cases, instructions } = measured;
+  const plain = cases.filter(({ name }) => name.startsWith('plain'));
+  const ofRedis = instructions
+    ? instructions.map(({ name, ratio }) => [`Redis's instructions, a call with ${name}`, ratio])
+    : plain.map(({ name, redisCpuMicros }) => [
+        `Redis's CPU, ${name}`,
+        redisCpuMicros?.ratio.median,
+      ]);
+  const ofReplica = plain.map(({ name, cpuMicros }) => [`CPU, ${name}`, cpuMicros.ratio.median]);
+  return measuredOf(
+    [...ofReplica, ...ofRedis].map(([what, ratio]) => [
+      atMost,
+      `${what}, against ${base}`,
+      ratio,
+      1,
+    ]),
+  );
 }
 
 /** By the connections of the load: the most CPU of Redis and of the replica on a cluster, against one Redis. */

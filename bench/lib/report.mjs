@@ -26,6 +26,7 @@ export function report(results) {
     ...sizingSections(results.sizing),
     startsSection(results.starts),
     regressSection(results.regress),
+    instructionsSection(results.regress),
     goalsSection(results),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -435,6 +436,21 @@ function regressSection(measured) {
   return section(
     `This build beside ${measured.base}, for each decision or flow`,
     ['case', `${own}, base`, 'now', 'ratio', `${inRedis}, base`, 'now', 'ratio'],
+    rows,
+  );
+}
+
+function instructionsSection(measured) {
+  if (!measured?.instructions) return undefined;
+  const rows = measured.instructions.map(({ name, base, now, ratio }) => [
+    name,
+    count(base),
+    count(now),
+    ratio.toFixed(3),
+  ]);
+  return section(
+    `Redis's instructions for a plain check, beside ${measured.base}`,
+    ['a call with', 'base', 'now', 'ratio'],
     rows,
   );
 }

@@ -3,12 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import { SINGLE_CHECK } from '../lib/asking.mjs';
 import { builtAt } from '../lib/base-build.mjs';
 import { accepts } from '../lib/children.mjs';
 import { flows } from '../lib/flows.mjs';
+import { countInstructions } from '../lib/instructions.mjs';
 import { saturate } from '../lib/load.mjs';
 import { Server, SLUICE } from '../lib/processes.mjs';
 import { startProgram, withCpu } from '../lib/programs.mjs';
@@ -16,6 +18,7 @@ import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
 import { ratios, summary } from '../lib/statistics.mjs';
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const WARM_UP_SECONDS = 2;
 /** Before each run. While the other side runs, keys end, and the first check of each costs more: for one side of each round only. */
 const WAKE_UP_SECONDS = 1;
@@ -132,7 +135,11 @@ export async function regress(options) {
     if (one.since !== undefined && !base.has(one.since)) continue;
     results.push(await measureCase(one, base, options));
   }
-  return { base: base.hash.slice(0, 8), cases: results };
+  const folders = { base: base.folder, now: ROOT };
+  const instructions = results.some(({ name }) => name.startsWith('plain'))
+    ? await countInstructions(folders, options.redisProgram)
+    : undefined;
+  return { base: base.hash.slice(0, 8), cases: results, instructions };
 }
 
 async function measureCase(one, base, { redisProgram, rounds, seconds }) {
