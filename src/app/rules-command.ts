@@ -2,8 +2,8 @@ import { inOneLine } from '../common/texts.js';
 import { readNamedFile, SettingsError } from '../config/named-file.js';
 import { type Settings } from '../config/settings.js';
 import { describeAlgorithm, kindOf } from '../limiter/kinds/kinds.js';
-import { calendarOf, hasSettableWindow, type Limit, limitOfGroup } from '../limiter/limits.js';
-import { DEFAULT_WEIGHT, type QueueOrder } from '../limiter/queue-order.js';
+import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';
+import type { QueueOrder } from '../limiter/queue-order.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
@@ -19,8 +19,6 @@ export interface RulesCommand {
   /** The rules file; by default `CONFIG_FILE` of the settings. */
   readonly file: string | undefined;
   readonly key: string | undefined;
-  /** Undefined: of no group in particular. */
-  readonly group?: string | undefined;
 }
 
 /**
@@ -29,7 +27,7 @@ export interface RulesCommand {
  * @throws SettingsError for a file that can't be read, RulesError for one that is invalid
  */
 export async function runRulesCommand(
-  { file, key, group }: RulesCommand,
+  { file, key }: RulesCommand,
   settings: Settings,
 ): Promise<string> {
   const path = file ?? settings.CONFIG_FILE;
@@ -42,7 +40,7 @@ export async function runRulesCommand(
     `${path}: ${counted(rules.rules.length)}, digest ${rules.digest}`,
     ...doubtsAbout(rules).map((doubt) => `warning: ${doubt}`),
     ...(file === undefined ? [] : warnOfCost(rules)),
-    ...(key === undefined ? [] : explain(rules, key, group)),
+    ...(key === undefined ? [] : explain(rules, key)),
   ]
     .map(inOneLine)
     .join('\n');
@@ -60,17 +58,15 @@ function warnOfCost({ rules }: RuleSet): string[] {
   ];
 }
 
-function explain(rules: RuleSet, key: string, group: string | undefined): string[] {
+function explain(rules: RuleSet, key: string): string[] {
   const matches = rules.matching(key);
-  const policy = rules.policyOf(key);
   return [
     `the key ${JSON.stringify(key)}: ${counted(matches.length)} ${matches.length === 1 ? 'applies' : 'apply, in this order'}`,
     ...matches.map(({ index, rule }) => {
       const effects = Object.entries(rule).filter(([field]) => !NAMING.has(field));
       return `  ${titleOf(rule, index)}: ${JSON.stringify(Object.fromEntries(effects))}`;
     }),
-    ...describePolicy(policy),
-    ...(group === undefined ? [] : describeGroup(policy, group)),
+    ...describePolicy(rules.policyOf(key)),
   ];
 }
 
@@ -107,27 +103,17 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
-/** What a group has to itself. */
-function describeGroup({ limits, queueOrder }: KeyPolicy, group: string): string[] {
-  const title = `the group ${JSON.stringify(group)}`;
-  if (queueOrder?.kind !== 'fair') return [`${title}: the key has no fair groups`];
-  const own = limits.filter(({ perGroup }) => perGroup);
-  return [
-    `${title}: weight ${queueOrder.weights.get(group) ?? DEFAULT_WEIGHT}`,
-    ...own.map((limit) => describeLimit({ ...limitOfGroup(limit, group), perGroup: undefined })),
-  ];
-}
-
 function orderText(order: QueueOrder): string {
-  const lanes = order.lanes?.map(({ name, headStartMillis }) =>
-    headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
-  );
-  if (order.kind === 'lanes') return `lanes: ${lanes?.join(', ')}`;
+  if (order.kind === 'lanes') {
+    const lanes = order.lanes.map(({ name, headStartMillis }) =>
+      headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
+    );
+    return `lanes: ${lanes.join(', ')}`;
+  }
   const { maxRequestsInQueuePerGroup: places, weights } = order;
   const each = places === undefined ? '' : `, up to ${places} waiters each`;
   const named = [...weights].map(([group, weight]) => `${JSON.stringify(group)} ${weight}`);
-  const inside = lanes ? `; in each the lanes ${lanes.join(', ')}` : '';
-  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}${inside}`;
+  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}`;
 }
 
 /** A calendar, or a length. */
@@ -136,16 +122,11 @@ function windowText(limit: Limit): string {
 }
 
 function describeLimit(limit: Limit): string {
-  const { name, maximum, counts, algorithm, keepsReleased, lanes, perGroup } = limit;
+  const { name, maximum, counts, algorithm, keepsReleased, lanes } = limit;
   const kind = kindOf(algorithm).hasBoundary ? '' : `; ${describeAlgorithm(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
   const only = lanes
     ? `; only of ${lanes.length === 1 ? 'the lane' : 'the lanes'} ${lanes.join(', ')}`
     : '';
-  const maxima = [...(perGroup?.maxima ?? [])].map(
-    ([group, of]) => `${JSON.stringify(group)} ${of}`,
-  );
-  const others = maxima.length > 0 ? `, of ${maxima.join(', ')}` : '';
-  const each = perGroup ? `; for each group${others}` : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}${each}`;
+  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}`;
 }

@@ -16,7 +16,6 @@ export const UNBOUNDED: MemoryBounds = {
   maxKeys: Infinity,
   maxIdsPerKey: Infinity,
   maxHoldsPerKey: Infinity,
-  maxGroupsPerKey: Infinity,
   maxBytes: Infinity,
 };
 

@@ -256,9 +256,7 @@ export class NamedRequests {
 
   #withdraw(id: string): boolean {
     this.#remove(id);
-    const waiter = this.queue.remove(id);
-    this.approvals.noteStop(waiter?.list);
-    return waiter !== undefined;
+    return this.queue.remove(id);
   }
 
   #remove(id: string): void {

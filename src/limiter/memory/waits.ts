@@ -75,16 +75,8 @@ export class Waits<Entry extends { readonly instance: Instance }> {
 
   /** The turns of these requests have come. */
   granted(entry: Entry, requestIds: readonly string[]): void {
-    const { instance } = entry;
-    const now = this.now();
-    const shared = instance.quota(now);
-    for (const requestId of requestIds) {
-      const waiter = this.#take(entry, requestId);
-      if (!waiter) continue;
-      const { list } = waiter.request;
-      const hasOwn = instance.approvals.groups !== undefined && list !== undefined;
-      this.#granted(entry, waiter, hasOwn ? instance.quota(now, list) : shared);
-    }
+    const quota = entry.instance.quota(this.now());
+    for (const requestId of requestIds) this.#granted(entry, requestId, quota);
     // A hold that begins now may be the first to lapse.
     this.onChange(entry);
   }
@@ -139,7 +131,9 @@ export class Waits<Entry extends { readonly instance: Instance }> {
   }
 
   /** With `keepMillis` the approval is kept for its caller, who gets it now if a check of the request is here. */
-  #granted(entry: Entry, waiter: Waiter, quota: Quota): void {
+  #granted(entry: Entry, requestId: string, quota: Quota): void {
+    const waiter = this.#take(entry, requestId);
+    if (!waiter) return;
     const { keepMillis } = waiter.request;
     const nothing = (): void => undefined;
     if (keepMillis === undefined) {
@@ -183,7 +177,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     entry.instance.settle(now);
     if (!this.#remove(entry, waiter)) return;
     // Before the next one is served, as Redis tells it.
-    const quota = entry.instance.quota(now, waiter.request.list);
+    const quota = entry.instance.quota(now);
     this.#withdraw(entry, waiter, now);
     waiter.expire(quota);
   }
@@ -195,14 +189,14 @@ export class Waits<Entry extends { readonly instance: Instance }> {
 
   /** A waiter that gets its approval, which is kept for it, when it is notified. */
   #claiming({ instance }: Entry, waiter: Waiter): NotifiedWaiter {
-    const { requestId, owner = 0, list } = waiter.request;
+    const { requestId, owner = 0 } = waiter.request;
     return {
       fail: (error) => waiter.fail(error),
       approveFromQueue: () => {
         if (waiter.decided) return false;
         const now = this.now();
         const claimed = instance.claim(now, requestId, owner);
-        if (claimed === 'claimed') return waiter.approveFromQueue(instance.quota(now, list));
+        if (claimed === 'claimed') return waiter.approveFromQueue(instance.quota(now));
         if (claimed === 'store_full') waiter.fail(new StoreFullError());
         else waiter.conflict('taken_over');
         return false;

@@ -31,11 +31,6 @@ export function sayList(list: QueueList): QueueList {
   return { ...list, name: encodeURIComponent(list.name) };
 }
 
-/** The id of a group in `lua/queue/lists.lua`; '' for none. */
-export function encodeGroup(group: string | undefined): string {
-  return group === undefined ? '' : `group:${encodeURIComponent(group)}`;
-}
-
 /** The list of a request as scripts have it; nothing of the one list of a key. */
 export interface SaidList {
   readonly kind?: QueueList['kind'];
@@ -51,7 +46,7 @@ export function listOfPlace(said: SaidList): QueueList | undefined {
   const name = decodeURIComponent(said.name ?? '');
   return kind === 'lane'
     ? { kind, name, headStartMillis }
-    : { kind, name, weight, maxRequests: undefined, headStartMillis: said.headStartMillis };
+    : { kind, name, weight, maxRequests: undefined };
 }
 
 /** The list with an id of `lua/queue/lists.lua`. */

@@ -47,7 +47,6 @@ async function limiterInCluster(
     maxWaiters: Infinity,
     maxIdsPerKey: 1_000_000,
     maxHoldsPerKey: 100,
-    maxGroupsPerKey: 100,
     clock: systemClock,
     logger,
     observer: unobserved,

@@ -7,7 +7,6 @@ import {
   stepsInAnyLists,
   stepsInGroups,
   stepsInLanes,
-  stepsInLimitedGroups,
   stepsWithKeptPlaces,
   stepsWithReports,
 } from '../../support/lockstep/sequences.js';
@@ -56,7 +55,6 @@ describe('the embedded and the Redis limiter', () => {
   test.each([
     ['lanes', stepsInLanes],
     ['groups', stepsInGroups],
-    ['groups with limits of their own', stepsInLimitedGroups],
     ['lists of any kinds', stepsInAnyLists],
   ])(
     'agree on %s',

@@ -41,8 +41,6 @@ export interface CheckBatchRun {
     readonly maxRequestsInQueue: number | undefined;
     readonly windowMillis: number | undefined;
   };
-  /** How many groups the key may have, as far as the caller says. */
-  readonly maxGroups: number | undefined;
   readonly checks: readonly CheckRun[];
 }
 
@@ -175,7 +173,6 @@ interface SaidOfBatch extends Partial<Overrides> {
   readonly ceilings?: KeyLimits['ceilings'];
   readonly waiting?: KnownWaiting;
   readonly requests?: SaidRequest | readonly SaidRequest[];
-  readonly maxGroups?: number;
 }
 
 function readChecks(
@@ -192,7 +189,7 @@ function readChecks(
   const batches = texts.map((text) => {
     const [, size, limits, mark] = /^(\d+)=?([^/]*)(\/?)$/.exec(text) ?? [];
     const said = (mark === '/' ? JSON.parse(ofBatches[first++]!) : {}) as SaidOfBatch;
-    const { ceilings = NO_CEILINGS, waiting, requests = {}, maxGroups } = said;
+    const { ceilings = NO_CEILINGS, waiting, requests = {} } = said;
     const ids = ofBatches.slice(first, first + Number(size));
     first += Number(size);
     requestIds.push(...ids);
@@ -203,7 +200,6 @@ function readChecks(
     return {
       rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings },
       overrides: { maxRequests, maxRequestsInQueue, windowMillis },
-      maxGroups,
       checks: ids.map((id, i) =>
         readCheck(replica, id, isList(requests) ? requests[i]! : requests),
       ),

@@ -370,12 +370,9 @@ describe('docs/redis.md', () => {
       state,
       requests,
       firstGeneration,
-      `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>[:group:<name>]]`,
+      `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>]`,
       queue,
-      names.headsOf('lane').replace(/lane$/, '<lane, group or stopped>'),
-      // Scripts build these names.
-      `${state}:groups`,
-      `${state}:groups:idle`,
+      names.headsOf('lane').replace(/lane$/, '<lane or group>'),
       records,
       lapses,
       ends,
@@ -396,7 +393,7 @@ describe('docs/redis.md', () => {
     const added = text.matchAll(/\b(?:add|replace)\(values, (?:\w+, )?\w+, '([a-z_]+)'/g);
     const ofState = [...[...calls].flatMap(([, list = '']) => quoted(list)), ...matches(added)];
     const listed = text.matchAll(
-      /\nlocal (?:QUEUE|HOLDS|EXTRA|SAYS_NOTHING_ALONE|FIELDS) = \{(.*?)\}\n/gs,
+      /\nlocal (?:QUEUE|HOLDS|EXTRA|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs,
     );
     const inJson = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
     const fieldsOfExtra = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));

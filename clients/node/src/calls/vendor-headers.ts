@@ -1,7 +1,7 @@
 import type { ReportedLimits } from '../options.js';
 import { structuredItems } from './quota.js';
 
-export type VendorUnit = Exclude<keyof ReportedLimits, 'perGroup'>;
+export type VendorUnit = keyof ReportedLimits;
 
 export interface VendorRemaining {
   readonly unit: VendorUnit;

@@ -89,7 +89,6 @@ export function shownLimits(limits: readonly ShownLimit[]) {
     ...limit,
     fill: fillOfLimit(limit),
     hasBoundary: kindOf(limit.algorithm).hasBoundary,
-    ...(limit.perGroup && { maxima: [...limit.perGroup.maxima] }),
   }));
 }
 

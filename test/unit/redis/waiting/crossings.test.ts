@@ -68,7 +68,7 @@ describe('waits that expire', () => {
       h.store.confirm = () =>
         new Promise((resolve) => {
           lose = () => {
-            resolve([{ mayBeTold: [false], quotaOf: undefined }]);
+            resolve([{ mayBeTold: [false], quota: undefined }]);
           };
         });
       await expireUnconfirmed();
