@@ -97,6 +97,12 @@ local function is_torn(keys, state, call, length, places)
     or (others > 0 and others > requests.count_remembered(keys) and repair_records(keys, state, call))
 end
 
+local function repair(keys, state, call)
+  recount(keys, state, state.tally, call.now_ms)
+  state.needs_expiry = true
+  recovery.begin_after_loss_of_queue(keys, state, call)
+end
+
 -- The tally of the queue, read at most once per script. If somebody else has removed some of its keys, it is repaired,
 -- and replicas get time to put back the waiters that were lost with it.
 function queue.read(keys, state, call)
@@ -119,9 +125,7 @@ function queue.read(keys, state, call)
       end
     end
     if is_torn(keys, state, call, length, state.tally.places) then
-      recount(keys, state, state.tally, call.now_ms)
-      state.needs_expiry = true
-      recovery.begin_after_loss_of_queue(keys, state, call)
+      repair(keys, state, call)
     end
   end
   return state.tally
@@ -243,9 +247,9 @@ function queue.join(keys, state, call, waiters)
   queue.compact(keys, state, call.now_ms)
 end
 
--- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
+-- The waiters among these that have no record of a place, lowest ticket first. A waiter that belongs before the head
 -- has none: somebody has removed the state, which recorded that the list is out of order.
-function queue.without_place(keys, state, call, waiters)
+local function without_record(keys, state, waiters)
   local missing, first = {}, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = entries.ticket_at(keys, 0) or ''
@@ -266,6 +270,22 @@ function queue.without_place(keys, state, call, waiters)
   table.sort(missing, function(a, b)
     return a.ticket < b.ticket
   end)
+  return missing
+end
+
+-- The waiters of the caller among these that have no place in the queue, lowest ticket first.
+function queue.without_place(keys, state, call, waiters)
+  local missing, with_record = without_record(keys, state, waiters), 0
+  for _, waiter in ipairs(waiters) do
+    with_record = with_record + (waiter.has_place and 1 or 0)
+  end
+  if with_record > replicas.places_of_caller(state.tally, call) then
+    -- Only their records are left. While more approvals have an end than a record, as after a loss of records, the numbers of the
+    -- names do not show that.
+    repair_records(keys, state, call)
+    repair(keys, state, call)
+    missing = without_record(keys, state, waiters)
+  end
   return missing
 end
 

@@ -183,6 +183,17 @@ describe('names that were removed alone', () => {
   });
 });
 
+test('a waiter of whose queue only the record is left is put back, also where other records were lost before', async () => {
+  const replica = key.replica('r1', { limits: { maxRequests: 1 } });
+  expect(await replica.checkBatch([{ requestId: 'a', number: 1, canWait: false }])).toEqual(['approved']);
+  await key.lose('records');
+  const [b] = await replica.checkOrWait(['b']);
+  await key.lose('queue', 'replicas');
+  const [c] = await replica.checkOrWait(['c']);
+  const settled = await replica.settle({ b: b as number, c: c as number });
+  expect(settled).toMatchObject({ putBack: ['b'], places: 2 });
+});
+
 describe('replicas that fall silent', () => {
   const LIMITS = { windowMillis: 6000, maxRequests: 1 };
   /** A replica is silent after more than three fifths of its lease. */
