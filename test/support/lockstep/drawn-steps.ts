@@ -5,24 +5,33 @@ import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { FurtherLimit } from '../limits.js';
 import { KEYS } from './step.js';
 
+/** Limits that differ by their prototypes alone, as drawn records may, count as others. */
+const PLAIN = { noNullPrototype: true };
+
 export const algorithm: fc.Arbitrary<Algorithm> = fc.oneof(
   fc.constant(DEFAULT_ALGORITHM),
-  fc.record({
-    name: fc.constant('sliding_window' as const),
-    steps: fc.constantFrom(2, 3, 10, 60),
-  }),
-  fc.record({ name: fc.constant('token_bucket' as const), burst: fc.integer({ min: 1, max: 4 }) }),
+  fc.record(
+    { name: fc.constant('sliding_window' as const), steps: fc.constantFrom(2, 3, 10, 60) },
+    PLAIN,
+  ),
+  fc.record(
+    { name: fc.constant('token_bucket' as const), burst: fc.integer({ min: 1, max: 4 }) },
+    PLAIN,
+  ),
 );
 
 const furtherLimit = (name: string, kind: fc.Arbitrary<Algorithm>): fc.Arbitrary<FurtherLimit> =>
-  fc.record({
-    name: fc.constant(name),
-    windowMillis: fc.constantFrom(30, 100, 250, 700),
-    maximum: fc.integer({ min: 1, max: 5 }),
-    algorithm: kind,
-    counts: fc.constantFrom('hits', 'requests'),
-    keepsReleased: fc.boolean(),
-  });
+  fc.record(
+    {
+      name: fc.constant(name),
+      windowMillis: fc.constantFrom(30, 100, 250, 700),
+      maximum: fc.integer({ min: 1, max: 5 }),
+      algorithm: kind,
+      counts: fc.constantFrom('hits', 'requests'),
+      keepsReleased: fc.boolean(),
+    },
+    PLAIN,
+  );
 
 export const further = (kind: fc.Arbitrary<Algorithm>) =>
   fc.oneof(

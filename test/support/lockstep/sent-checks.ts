@@ -50,12 +50,12 @@ export class SentChecks {
       keepMillis,
       answerMillis: keepMillis === undefined ? undefined : asked.answerMillis,
     };
+    const fate = { isHandedOver: false, placesEnded: 0 };
     const onPlaceEnded = (): void => {
-      sent.placesEnded += 1;
+      fate.placesEnded += 1;
     };
     const check = startCheck(limiter, { ...terms, key, requestId, onPlaceEnded });
-    const fate = { isHandedOver: false, placesEnded: 0 };
-    const sent: SentCheck = { limiter, key, requestId, terms, check, ...fate };
+    const sent: SentCheck = Object.assign(fate, { limiter, key, requestId, terms, check });
     this.#sent.push(sent);
     return sent;
   }
