@@ -185,7 +185,9 @@ describe('names that were removed alone', () => {
 
 test('a waiter of whose queue only the record is left is put back, also where other records were lost before', async () => {
   const replica = key.replica('r1', { limits: { maxRequests: 1 } });
-  expect(await replica.checkBatch([{ requestId: 'a', number: 1, canWait: false }])).toEqual(['approved']);
+  expect(await replica.checkBatch([{ requestId: 'a', number: 1, canWait: false }])).toEqual([
+    'approved',
+  ]);
   await key.lose('records');
   const [b] = await replica.checkOrWait(['b']);
   await key.lose('queue', 'replicas');
