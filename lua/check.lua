@@ -214,6 +214,7 @@ local function run(KEYS, ARGV)
   local flags = ARGV[FIRST_OWN]
   call.is_sent_again = flags == '1' or flags == '3'
   call.may_be_full = flags == '2' or flags == '3'
+  call.is_over_full = nil
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
   local texts = ARGV[FIRST_OWN + 3]

@@ -247,10 +247,10 @@ function queue.join(keys, state, call, waiters)
   queue.compact(keys, state, call.now_ms)
 end
 
--- The waiters among these that have no record of a place, lowest ticket first. A waiter that belongs before the head
--- has none: somebody has removed the state, which recorded that the list is out of order.
+-- The waiters among these that have no record of a place, lowest ticket first, and how many have one. A waiter that belongs
+-- before the head is among the first: somebody has removed the state, which recorded that the list is out of order.
 local function without_record(keys, state, waiters)
-  local missing, first = {}, ''
+  local missing, with_record, first = {}, 0, ''
   if #waiters > 0 and state.tally.places > 0 and state.unsorted ~= 1 and not state.lists then
     first = entries.ticket_at(keys, 0) or ''
   end
@@ -259,6 +259,7 @@ local function without_record(keys, state, waiters)
   for _, waiter in ipairs(waiters) do
     local place = found[waiter.requestId]
     waiter.has_place = place ~= nil and place.state == requests.WAITING
+    with_record = with_record + (waiter.has_place and 1 or 0)
     local belongs_before_head = waiter.has_place and place.ticket < first
     if belongs_before_head then
       state.unsorted = 1
@@ -270,15 +271,12 @@ local function without_record(keys, state, waiters)
   table.sort(missing, function(a, b)
     return a.ticket < b.ticket
   end)
-  return missing
+  return missing, with_record
 end
 
 -- The waiters of the caller among these that have no place in the queue, lowest ticket first.
 function queue.without_place(keys, state, call, waiters)
-  local missing, with_record = without_record(keys, state, waiters), 0
-  for _, waiter in ipairs(waiters) do
-    with_record = with_record + (waiter.has_place and 1 or 0)
-  end
+  local missing, with_record = without_record(keys, state, waiters)
   if with_record > replicas.places_of_caller(state.tally, call) then
     -- Only their records are left. While more approvals have an end than a record, as after a loss of records, the numbers of the
     -- names do not show that.
