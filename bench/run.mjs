@@ -61,6 +61,7 @@ const { machine } = await import('./lib/machine.mjs');
 const { GENERATOR } = await import('./lib/load.mjs');
 const { RedisServer } = await import('./lib/processes.mjs');
 const { progressEnds } = await import('./lib/progress.mjs');
+const { regressRatios } = await import('./lib/goals.mjs');
 const { report } = await import('./lib/report.mjs');
 const { publish } = await import('./lib/publish.mjs');
 
@@ -92,17 +93,8 @@ if (options.publish) {
   publish(results);
   console.log('published; `npm run format` before you commit it');
 }
-const { cases = [], instructions = [] } = results.regress ?? {};
-const tooSlow = [
-  ...cases.filter(({ name, cpuMicros, redisCpuMicros }) => {
-    // Of plain checks the instructions tell it.
-    const ofRedis =
-      instructions.length > 0 && name.startsWith('plain') ? undefined : redisCpuMicros;
-    return [cpuMicros, ofRedis].some((figure) => figure?.ratio.median > options.most);
-  }),
-  ...instructions.filter(({ ratio }) => ratio > options.most),
-];
-for (const { name } of tooSlow) console.error(`above ${options.most}: ${name}`);
+const tooSlow = regressRatios(results.regress).filter(({ ratio }) => ratio > options.most);
+for (const { figure } of tooSlow) console.error(`above ${options.most}: ${figure}`);
 process.exit(tooSlow.length > 0 ? 1 : 0);
 
 function write(name) {

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 import { progress } from './progress.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** The folder of this build. */
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const KEPT = join(ROOT, 'node_modules', '.cache', 'sluice-bench');
 
 /**

@@ -241,28 +241,36 @@ function pacedGoals(crowds) {
 }
 
 /**
- * What a plain check does not use costs it nothing. Of Redis its instructions tell, where they were counted: a faster replica calls it
- * with fewer checks each time, which costs Redis more CPU for each.
+ * The ratios that tell what a build costs beside another one. Of Redis and plain checks its instructions tell it, where they were
+ * counted: a faster replica calls it with fewer checks each time, which costs Redis more CPU for each.
  */
+export function regressRatios(measured) {
+  const { cases = [], instructions = [] } = measured ?? {};
+  const ofCases = cases.flatMap(({ name, cpuMicros, redisCpuMicros }) => {
+    const isPlain = name.startsWith('plain');
+    const isCounted = isPlain && instructions.length > 0;
+    return [
+      { figure: `CPU, ${name}`, isPlain, ratio: cpuMicros.ratio.median },
+      {
+        figure: `Redis's CPU, ${name}`,
+        isPlain,
+        ratio: isCounted ? undefined : redisCpuMicros?.ratio.median,
+      },
+    ];
+  });
+  const counted = instructions.map(({ name, ratio }) => ({
+    figure: `Redis's instructions, a call with ${name}`,
+    isPlain: true,
+    ratio,
+  }));
+  return [...ofCases, ...counted].filter(({ ratio }) => ratio !== undefined);
+}
+
+/** What a plain check does not use costs it nothing. */
 function regressGoals(measured) {
-  if (!measured) return [];
-  const { base, cases, instructions } = measured;
-  const plain = cases.filter(({ name }) => name.startsWith('plain'));
-  const ofRedis = instructions
-    ? instructions.map(({ name, ratio }) => [`Redis's instructions, a call with ${name}`, ratio])
-    : plain.map(({ name, redisCpuMicros }) => [
-        `Redis's CPU, ${name}`,
-        redisCpuMicros?.ratio.median,
-      ]);
-  const ofReplica = plain.map(({ name, cpuMicros }) => [`CPU, ${name}`, cpuMicros.ratio.median]);
-  return measuredOf(
-    [...ofReplica, ...ofRedis].map(([what, ratio]) => [
-      atMost,
-      `${what}, against ${base}`,
-      ratio,
-      1,
-    ]),
-  );
+  return regressRatios(measured)
+    .filter(({ isPlain }) => isPlain)
+    .map(({ figure, ratio }) => atMost(`${figure}, against ${measured.base}`, ratio, 1));
 }
 
 /** By the connections of the load: the most CPU of Redis and of the replica on a cluster, against one Redis. */

@@ -1,22 +1,20 @@
 // How many instructions Redis runs for a plain check, by valgrind: on any machine, however busy, the same to a thousandth.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { Redis } from 'ioredis';
-
-import { freePort } from '../../scripts/lib/free-port.mjs';
-import { accepts, end, track } from './children.mjs';
+import { RedisServer } from './processes.mjs';
 import { progress } from './progress.mjs';
+import { plainBatch } from './script-calls.mjs';
 
 const HOUR = 3_600_000;
 const MOST = 1_000_000_000;
 /** Sent at once. */
 const PIPELINED = 100;
-/** The checks of one call under load, on one key and over many, and those of a quiet key. */
+/** A call of a quiet key, and those under load, on one key and over many. `known`: how many keys there are. */
 const CASES = [
   { name: 'one check', keys: 1, checks: 1, known: 100, calls: 1000 },
   { name: '44 checks of one key', keys: 1, checks: 44, known: 1, calls: 500 },
@@ -38,45 +36,44 @@ export async function countInstructions(folders, redisProgram) {
   return counted;
 
   /** What a run takes that makes more calls is what these take: to start and to load takes the same. */
-  async function perCheck(folder, one) {
-    const few = await instructionsOf(folder, one, one.calls, redisProgram);
-    const many = await instructionsOf(folder, one, 3 * one.calls, redisProgram);
+  async function perCheck(build, one) {
+    const [few, many] = await Promise.all(
+      [one.calls, 3 * one.calls].map((calls) => instructionsOf(build, one, calls, redisProgram)),
+    );
     return (many - few) / (2 * one.calls * one.keys * one.checks);
   }
 }
 
-async function instructionsOf(build, { keys, checks, known }, calls, redisProgram) {
-  const commandOf = await plainChecksOf(build, { keys, checks, known });
-  const [port, folder] = [await freePort(), mkdtempSync(join(tmpdir(), 'sluice-bench-'))];
-  const ofTool = ['--tool=cachegrind', `--cachegrind-out-file=${join(folder, 'out')}`];
-  const ofRedis = ['--port', port, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--hz', 1];
-  const child = spawn('valgrind', [...ofTool, redisProgram, ...ofRedis.map(String)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  track(child, 'redis-server in valgrind');
-  let report = '';
-  child.stderr.on('data', (piece) => (report += piece));
-  await accepts(port);
-  const client = new Redis(port, '127.0.0.1');
-  await client.call('FUNCTION', 'LOAD', 'REPLACE', commandOf.library);
+async function instructionsOf(build, one, calls, redisProgram) {
+  const { library, commandOf } = await plainChecksOf(build, one);
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
+  const log = join(folder, 'log');
+  const valgrind = ['valgrind', '--tool=cachegrind', '--cachegrind-out-file=/dev/null'];
+  const redis = await RedisServer.start(
+    redisProgram,
+    ['--hz', '1'],
+    [...valgrind, `--log-file=${log}`],
+  );
+  await redis.client.call('FUNCTION', 'LOAD', 'REPLACE', library);
   const send = (n, assumption) => {
     const [command, ...words] = commandOf(n, assumption);
-    return client.call(command, ...words);
+    return redis.client.call(command, ...words);
   };
   // The keys' windows begin.
-  for (let n = 0; n * keys < known; n += 1) await send(n);
+  for (let n = 0; n * one.keys < one.known; n += 1) await send(n);
   for (let n = 0; n < calls; n += PIPELINED) {
     await Promise.all(Array.from({ length: PIPELINED }, (_, i) => send(n + i, 'inWindow')));
   }
-  client.disconnect();
-  await end(child, 'SIGTERM');
+  // A killed one reports nothing.
+  await redis.stop('SIGTERM');
+  const report = readFileSync(log, 'utf8');
   rmSync(folder, { recursive: true });
   const [, counted] = /I +refs: +([\d,]+)/.exec(report) ?? [];
   if (counted === undefined) throw new Error(`valgrind counted nothing: ${report}`);
   return Number(counted.replaceAll(',', ''));
 }
 
-/** The calls of a build, which `library` defines. */
+/** The calls of a build, and the library that they need. */
 async function plainChecksOf(build, { keys, checks, known }) {
   const load = (path) => import(pathToFileURL(join(build, path)).href);
   const { loadScript } = await load('dist/redis/scripts/script-loader.js');
@@ -89,17 +86,11 @@ async function plainChecksOf(build, { keys, checks, known }) {
     maxRequestsInQueue: 400,
   };
   const commandOf = (n, assumption) => {
-    const batches = Array.from({ length: keys }, (_, i) => ({
-      names: naming.namesOf(`instructions-${(n * keys + i) % known}`),
-      overrides: {},
-      arePlain: true,
-      assumption,
-      checks: Array.from({ length: checks }, () => ({
-        requestId: randomUUID(),
-        request: { canWait: false },
-      })),
-    }));
+    const batches = Array.from({ length: keys }, (_, i) => {
+      const names = naming.namesOf(`instructions-${(n * keys + i) % known}`);
+      return { ...plainBatch(names, Array.from({ length: checks }, randomUUID)), assumption };
+    });
     return checkCommand(script, batches, limits);
   };
-  return Object.assign(commandOf, { library: script.library.text });
+  return { library: script.library.text, commandOf };
 }

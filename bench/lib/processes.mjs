@@ -66,15 +66,19 @@ export class Server {
 
 /** A Redis of the benchmark's own, and a client to ask it with. */
 export class RedisServer {
-  /** @param more options of redis-server */
-  static async start(program, more = []) {
+  /**
+   * @param more options of redis-server
+   * @param under the words of a program that runs it
+   */
+  static async start(program, more = [], under = []) {
     const server = new RedisServer();
     server.port = await freePort();
     server.url = `redis://127.0.0.1:${server.port}`;
     server.folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
+    const [command, ...words] = [...under, program];
     server.child = spawn(
-      program,
-      ['--port', server.port, '--bind', '127.0.0.1', '--dir', server.folder].concat([
+      command,
+      [...words, '--port', server.port, '--bind', '127.0.0.1', '--dir', server.folder].concat([
         '--save',
         '',
         '--appendonly',
@@ -139,9 +143,9 @@ export class RedisServer {
     return /^redis_version:(\S+)/m.exec(await this.client.info('server'))[1];
   }
 
-  async stop() {
+  async stop(signal = 'SIGKILL') {
     this.client.disconnect();
-    await end(this.child, 'SIGKILL');
+    await end(this.child, signal);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -51,6 +51,12 @@ export async function approvedAlone(scripts, key, { hits, holdMillis } = {}) {
   if (reply.verdicts[0] !== 1) throw new Error(`not approved: ${reply.verdicts[0]}`);
 }
 
+/** Checks of a key that ask for nothing of their own. */
+export function plainBatch(names, requestIds) {
+  const checks = requestIds.map((requestId) => ({ requestId, request: { canWait: false } }));
+  return { names, overrides: {}, checks, arePlain: true };
+}
+
 /** The words of the service's call of `check.lua`, as a function that Redis has loaded. */
 export function checkCommand({ library }, batches, limits) {
   const { keys, args } = encodeChecks(callerWith(limits), batches, {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
 import { progress } from '../lib/progress.mjs';
-import { checkCommand, keyLimits, naming } from '../lib/script-calls.mjs';
+import { checkCommand, keyLimits, naming, plainBatch } from '../lib/script-calls.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const CALLS = 50_000;
@@ -40,15 +40,13 @@ export async function rawScripts({ redis, rounds }) {
 
 /** redis-benchmark replaces `__rand_int__` by a random number. */
 function commandOf(script, keys, checks) {
-  const batches = Array.from({ length: keys }, (_, key) => ({
-    names: naming.namesOf(`raw-${key}-__rand_int__`),
-    overrides: {},
-    checks: Array.from({ length: checks }, (_each, i) => ({
-      requestId: `33ae0015-5d23-4b92-${i}-__rand_int__`,
-      request: { canWait: false },
-    })),
-    arePlain: true,
-  }));
+  const requestIds = Array.from(
+    { length: checks },
+    (_, i) => `33ae0015-5d23-4b92-${i}-__rand_int__`,
+  );
+  const batches = Array.from({ length: keys }, (_, key) =>
+    plainBatch(naming.namesOf(`raw-${key}-__rand_int__`), requestIds),
+  );
   return checkCommand(script, batches, LIMITS);
 }
 

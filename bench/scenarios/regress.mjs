@@ -3,11 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import { SINGLE_CHECK } from '../lib/asking.mjs';
-import { builtAt } from '../lib/base-build.mjs';
+import { builtAt, ROOT } from '../lib/base-build.mjs';
 import { accepts } from '../lib/children.mjs';
 import { flows } from '../lib/flows.mjs';
 import { countInstructions } from '../lib/instructions.mjs';
@@ -18,7 +17,6 @@ import { progress } from '../lib/progress.mjs';
 import { callRls } from '../lib/rls-load.mjs';
 import { ratios, summary } from '../lib/statistics.mjs';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const WARM_UP_SECONDS = 2;
 /** Before each run. While the other side runs, keys end, and the first check of each costs more: for one side of each round only. */
 const WAKE_UP_SECONDS = 1;
