@@ -16,6 +16,7 @@ local given_back = require 'lib/given-back'
 local holds = require 'lib/holds'
 local instance = require 'lib/instance'
 local key_limits = require 'limits/key-limits'
+local lists = require 'queue/lists'
 local requests = require 'lib/requests'
 
 local REPLY = { OF_WINDOW = -1, NOT_FOUND = -2, HOLD_TOO_LONG = -3, TOO_MANY_HITS = -4 }
@@ -31,10 +32,10 @@ local function run(KEYS, ARGV)
       -- Nobody has got the approval yet.
       return REPLY.NOT_FOUND
     end
-    local is_held = request and requests.counts_as_held(request)
+    local is_held, list = request and requests.counts_as_held(request), request and lists.id_of(request.list)
     local most = most_hits or MOST_TIMES_MAXIMUM * state.own.max
     if hits and hits > most then
-      local before = is_held and holds.hits_of(request) or key_limits.taken_by(keys, state, id)
+      local before = is_held and holds.hits_of(request) or key_limits.taken_by(keys, state, id, list)
       if before and hits > before then
         return REPLY.TOO_MANY_HITS - math.max(most, before)
       end
@@ -43,7 +44,7 @@ local function run(KEYS, ARGV)
       return holds.renew(keys, state, call, request, hold, hits, longest_hold) or REPLY.HOLD_TOO_LONG
     end
     local is_amended = hits and not hold and given_back.note_if_less(state, call, function()
-      return key_limits.ask_all(state, 'amend', keys, state, id, hits, false)
+      return key_limits.amend(keys, state, id, list, hits, false)
     end)
     return is_amended and REPLY.OF_WINDOW or REPLY.NOT_FOUND
   end)

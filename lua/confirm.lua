@@ -11,6 +11,7 @@
 --         microsToRoom  microseconds until there may be room again
 --         limits        the limits in force
 --         used          what counts of them: see `room.used`
+--         groups        the same of the groups of the approvals: see `room.used_of_groups`
 --       with `mayBeTold` alone if there is no such key. Or the error with which the key failed. The first key has a reply at least.
 --       Keys after those that take long have none, and are left to the next call (lib/reads)
 
@@ -37,9 +38,11 @@ end
 
 local function confirm(call, keys, claims, ids)
   local state = instance.open(keys, call, stored.read(keys.state))
-  local found, may_be_told = requests.find_all(keys, state, ids), {}
+  local found, may_be_told, lists_told = requests.find_all(keys, state, ids), {}, {}
   for i, claim in ipairs(claims) do
-    may_be_told[i] = confirm_one(keys, state, call, found[claim.requestId], claim.owner)
+    local request = found[claim.requestId]
+    may_be_told[i] = confirm_one(keys, state, call, request, claim.owner)
+    lists_told[#lists_told + 1] = request and request.list or nil
   end
   if not state then
     return cjson.encode({ mayBeTold = may_be_told })
@@ -48,7 +51,7 @@ local function confirm(call, keys, claims, ids)
   instance.close(keys, state, call)
   return cjson.encode({
     mayBeTold = may_be_told, microsToRoom = room.micros_to(keys, state, call),
-    limits = limits_text.format(state), used = room.used(state, call),
+    limits = limits_text.format(state), used = room.used(state, call), groups = room.used_of_groups(state, call, lists_told),
   })
 end
 

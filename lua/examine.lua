@@ -8,7 +8,9 @@
 --         isRecovering  whether the key recovers
 --         queue         the head of the queue, if anybody waits: for each waiter its `replica`, and `waitedMillis`
 --         lists         of a queue with several lists (queue/lists), the longest ones: for each its `id`, `waiting`, how many wait in
---                       it, and `oldestMillis`, for how many ms its head has waited
+--                       it, `oldestMillis`, for how many ms its head has waited, and of a group that is stopped `stoppedBy` and
+--                       `stoppedMillis`, as `group_limits.reason_of_stop` says
+--         groups        of a key with limits that each group has to itself, the fullest ones: see `group_limits.fullest`
 --         listCount     how many lists have waiters, in such a queue; else 0
 --         replicas      if anybody waits, for each replica with places: `replica`, `places`, and `leaseMillis`, for how many ms the
 --                       last of them counts, unless its lease is renewed
@@ -46,10 +48,12 @@ local function ids_of(keys, kind)
   if kind == 'fifo' then
     return { lists.first(keys, lists.FIFO) and lists.FIFO }
   end
-  local ids = redis.call('ZRANGE', lists.heads_name(keys, kind), 0, -1)
-  for i, head in ipairs(ids) do
-    local _
-    _, ids[i] = lists.split_head(head)
+  local ids = {}
+  for _, name in ipairs({ kind, kind == 'group' and 'stopped' or nil }) do
+    for _, head in ipairs(redis.call('ZRANGE', lists.heads_name(keys, name), 0, -1)) do
+      local _
+      _, ids[#ids + 1] = lists.split_head(head)
+    end
   end
   return ids
 end
@@ -73,6 +77,7 @@ local function find_lists(keys, state)
   local ids, count = {}, 0
   for _, kind in ipairs(state.lists or {}) do
     count = count + (kind == 'fifo' and 1 or redis.call('ZCARD', lists.heads_name(keys, kind)))
+    count = count + (kind == 'group' and redis.call('ZCARD', lists.heads_name(keys, 'stopped')) or 0)
   end
   if count > MOST_LOOKED_AT then
     return find_large(keys), count
@@ -100,7 +105,8 @@ local function longest_lists(keys, state, tally, now_ms, most)
   local ids, count = find_lists(keys, state)
   local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, id in ipairs(ids) do
-    found[i] = { id = id, waiting = lists.count(keys, id), ticket = entries.ticket_of(lists.first(keys, id)) }
+    local first = entries.read(keys, lists.first_of(keys, id, 1))[1]
+    found[i] = { id = id, waiting = lists.count(keys, id), ticket = first.ticket }
   end
   sort_lists(found)
   local longest = {}
@@ -117,6 +123,11 @@ local function longest_lists(keys, state, tally, now_ms, most)
   sort_lists(longest)
   for _, list in ipairs(longest) do
     list.oldestMillis, list.ticket = waited(list.ticket, now_ms), nil
+    local head = state.groups and lists.first_of(keys, list.id, 1)[1]
+    local stopped_until = head and redis.call('ZSCORE', lists.heads_name(keys, 'stopped'), lists.head_of(head, list.id))
+    if stopped_until and tonumber(stopped_until) > now_ms then
+      list.stoppedBy, list.stoppedMillis = state.groups:reason_of_stop(list.id, entries.read(keys, { head })[1].hits)
+    end
   end
   return longest, count
 end
@@ -150,6 +161,7 @@ local function run(KEYS, ARGV)
   reply.windowIsSet, reply.isRecovering = in_force.sets_window(state), recovery.is_on(state)
   reply.queue = head_of_queue(keys, state, tally, now_ms, tonumber(ARGV[1]))
   reply.lists, reply.listCount = longest_lists(keys, state, tally, now_ms, tonumber(ARGV[2]))
+  reply.groups = state.groups and state.groups:fullest(tonumber(ARGV[2])) or nil
   reply.replicas = replicas_of(tally, now_ms)
   return cjson.encode(reply)
 end

@@ -10,6 +10,7 @@
 --         verdict       one of check.lua: 1 approved, 0 denied, -3 failed because the set of ids or of holds is full, -4 denied
 --                       because its hits are more than the maximum, -5 denied because the key is paused
 --         microsToTurn  the fewest microseconds until its turn if it joined the queue now; 0 if it would be approved
+--         groups        what counts of the limits that its group has to itself: see `room.used_of_groups`
 --
 -- A check ends windows and holds, takes the rules of its caller, and serves the queue before it is decided. This script
 -- does the same to the state that it has read, by the same functions where these write nothing. `keys.is_read_only` keeps
@@ -19,6 +20,7 @@ local approvals = require 'lib/approvals'
 local calls = require 'lib/calls'
 local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
+local group_limits = require 'limits/group-limits'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
@@ -36,6 +38,9 @@ local verdicts = require 'lib/verdicts'
 -- A key that a check would begin, and the tally of its queue, which may be left from one that Redis has lost.
 local function begin(keys, call)
   local state = stored.new(call, nil, call.rules)
+  -- What is stored of groups is of the key before.
+  state.groups_number = -1
+  group_limits.begin(keys, state, call)
   for _, limit in ipairs(state.limits) do
     limit.has_no_ids = true
   end
@@ -57,7 +62,7 @@ local function decide(keys, state, call, is_next, request, list)
   elseif fits and not is_kept then
     return verdicts.KEY_FULL
   end
-  return pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
+  return (pause.is_on(state) or key_limits.is_group_paused(state, list)) and verdicts.PAUSED or verdicts.DENIED
 end
 
 local function run(KEYS, ARGV)
@@ -72,16 +77,19 @@ local function run(KEYS, ARGV)
   end
   if request.ceilings or state.limits_text ~= call.rules.text then
     in_force.configure(keys, state, call, request, state.is_new)
+    group_limits.begin(keys, state, call)
   end
+  call.max_groups = request.maxGroups
   state.max_holds = request.holdMillis and request.maxHolds or state.max_holds
   local waiting, served = snapshot.serve(keys, state, call, tally)
   local is_next = waiting == 0 or snapshot.is_next(keys, state, call, tally, served, list, hits)
   local verdict = decide(keys, state, call, is_next, request, list and list.id)
   local of_list = served.by_list[list and list.id or lists.FIFO] or 0
   local before = dead_waiters.count_before(keys, state, tally, call.now_ms, list, waiting + of_list) - of_list
+  local groups = room.used_of_groups(state, call, { list })
   local turn = verdict == verdicts.APPROVED and 0 or room.micros_told(keys, state, call, before, hits, list and list.id)
   return cjson.encode({
     microsToRoom = room.micros_to(keys, state, call), limits = limits_text.format(state), used = room.used(state, call),
-    verdict = verdict, microsToTurn = turn,
+    verdict = verdict, microsToTurn = turn, groups = groups,
   })
 end

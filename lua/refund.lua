@@ -17,7 +17,7 @@ local function run(KEYS, ARGV)
   return instance.change(KEYS, ARGV, 0, function(keys, state, call)
     local request = requests.complete(call, cjson.decode(ARGV[calls.FIRST_OWN]))
     return given_back.note_if_less(state, call, function()
-      return key_limits.refund(keys, state, request.hits, lists.lane_of(request.list))
+      return key_limits.refund(keys, state, request.hits, lists.id_of(request.list))
     end)
   end)
 end

@@ -13,6 +13,15 @@ local named_requests = require 'lib/named-requests'
 local past_requests = require 'lib/past-requests'
 local requests = require 'lib/requests'
 
+local function keeps_released(limits)
+  for _, limit in ipairs(limits) do
+    if limit.keeps then
+      return true
+    end
+  end
+  return false
+end
+
 local function release(keys, state, call, id, is_unused)
   local found = requests.has_any(state) and requests.find_all(keys, state, { id }) or {}
   local request = found[id]
@@ -31,6 +40,13 @@ local function release(keys, state, call, id, is_unused)
     requests.forget_chosen(keys, { id })
   elseif request and request.owner and released > 0 then
     requests.remember(keys, state, call, request, requests.RELEASED)
+  elseif request and released > 0 and request.state ~= requests.WAITING then
+    -- A limit of its group that keeps what is released may still count it, and its hits may be corrected.
+    if requests.has_limited_group(state, request) and keeps_released(state.of_groups) then
+      requests.remember(keys, state, call, request, requests.APPROVED)
+    else
+      requests.forget(keys, { id })
+    end
   end
   return released
 end

@@ -5,6 +5,7 @@
 -- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the name of a further limit, or '' for the own one, 8 how much remains
 --       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
+--       10 the id of a group (queue/lists) if the limit is one that each has to itself, else ''
 -- Reply a JSON text: `remaining`, what is left of the limit now; or, if nothing counts and no key begins, `rejected`: `limit` if
 --       there is no such limit, with `further`, the names of the key's further limits, if there are any; or `algorithm` if the
 --       limit has no windows, with its `algorithm`
@@ -20,12 +21,14 @@ local serving = require 'lib/serving'
 local stored = require 'lib/stored'
 
 -- The reply if the limit takes no reports. `limits`: of a state or of rules.
-local function rejection_of(limits, name)
-  local limit = key_limits.named(limits, name)
+local function rejection_of(limits, of_group, name)
+  local limit = key_limits.named(limits, name) or key_limits.named(of_group, name)
   if not limit then
     local names = {}
-    for i = 2, #limits do
-      names[i - 1] = limits[i].name
+    for _, some in ipairs({ { unpack(limits, 2) }, of_group }) do
+      for _, each in ipairs(some) do
+        names[#names + 1] = each.name
+      end
     end
     return { rejected = 'limit', further = #names > 0 and names or nil }
   end
@@ -50,13 +53,19 @@ local function run(KEYS, ARGV)
   if state then
     in_force.take_for_waiters(keys, state, call)
   end
-  local rejection = rejection_of(state and state.limits or call.rules.limits, name)
+  local id = ARGV[calls.FIRST_OWN + 3]
+  local known = state or call.rules
+  local rejection = rejection_of(known.limits, id ~= '' and known.of_groups or {}, name)
   if rejection and not state then
     return cjson.encode(rejection)
   end
   state = state or instance.new(keys, call, idle)
-  local limit = key_limits.named(state.limits, name)
+  local group = id ~= '' and state.groups and state.groups:of(id)
+  local limit = key_limits.named(state.limits, name) or group and key_limits.named(group.limits, name)
   if not rejection then
+    if group then
+      group.is_changed = true
+    end
     report(keys, state, call, limit, remaining, millis)
   end
   serving.serve(keys, state, call)

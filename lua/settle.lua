@@ -20,6 +20,7 @@
 --         places        how many places the caller has
 --         limits        the limits in force
 --         used          what counts of them: see `room.used`
+--         groups        the same of the groups of those asked about, and of those it approves: see `room.used_of_groups`
 --         at            the time of this call in ms since 1970
 --         unclaimed     how many unclaimed approvals have lapsed since a reply told it
 --         putBack       the claims (lib/requests) of the waiters that were put back
@@ -210,6 +211,7 @@ local function run(KEYS, ARGV)
   reply.microsToSettle = recovery.micros_to_settle(state, call, reply.microsToRoom)
   reply.wakeNumber, reply.waiting = state.wake, queue.count_waiting(keys, state, call)
   reply.limits, reply.used = limits_text.format(state), room.used(state, call)
+  reply.groups = room.used_of_groups(state, call, requests.lists_of(waiters, state.granted_lists))
   reply.places = replicas.places_of_caller(tally, call)
   for i, waiter in ipairs(missing) do
     reply.putBack[i] = requests.claim(waiter.requestId, waiter.owner)

@@ -8,6 +8,7 @@
 --         status        `waiting` or `approved`
 --         position      of one that waits: where it stands in its list of the queue, 1 at the head
 --         microsToTurn  of one that waits: the fewest microseconds until its turn
+--         stoppedBy     of one that waits in a group that is stopped: see `group_limits.reason_of_stop`
 --         holdMillis    of an approval that is held: ms until its hold lapses
 --
 -- Only a request whose caller has chosen its id has a record while it waits: nobody knows the ids of the others yet. Its
@@ -67,7 +68,7 @@ local function before_in_lists(keys, state, tally, now_ms, waiters)
   local before, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, waiter in ipairs(waiters) do
     local list = waiter.list and waiter.list.id or lists.FIFO
-    before[i] = lists.count(keys, list, waiter.ticket)
+    before[i] = lists.count(keys, list, entries.start_of(waiter))
     before[i] = before[i] - dead:count(list, before[i])
   end
   return before
@@ -105,12 +106,17 @@ local function describe_places(keys, state, call, tally, waiters)
   local all_before = before_all(keys, state, tally, call.now_ms, waiters)
   in_force.take_for_waiters(keys, state, call)
   local _, served = snapshot.serve(keys, state, call, tally)
+  local is_open = state.groups and state.lists and key_limits.fit(state, 1) and not room.is_closed(state)
   local replies = {}
   for i, before in ipairs(all_before) do
     local list = waiters[i].list and waiters[i].list.id
     local unserved = before - (served.by_list[list or lists.FIFO] or 0)
     local micros = unserved < 0 and 0 or room.micros_told(keys, state, call, unserved, waiters[i].hits, list)
-    replies[i] = { status = 'waiting', position = before + 1, microsToTurn = micros }
+    local hits = list and is_open and served.walk:hits_of_stopped(list)
+    replies[i] = {
+      status = 'waiting', position = before + 1, microsToTurn = micros,
+      stoppedBy = hits and state.groups:reason_of_stop(list, hits) or nil,
+    }
   end
   return replies
 end
@@ -123,7 +129,7 @@ local function describe_approval(keys, state, call, id, request, lapses)
   elseif request and (request.owner or request.state == requests.UNCLAIMED) then
     return request.state == requests.APPROVED and { status = 'approved' } or {}
   end
-  return state and key_limits.taken_by(keys, state, id) and { status = 'approved' } or {}
+  return state and key_limits.taken_by(keys, state, id, request and lists.id_of(request.list)) and { status = 'approved' } or {}
 end
 
 local function run(KEYS, ARGV)

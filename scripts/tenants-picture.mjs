@@ -1,5 +1,6 @@
-// `npm run docs:tenants`: lets ten tenants wait for a key with one list and for one with fair groups. One of them sends ten
-// times as much as any other. It then draws docs/images/tenants.svg of what each got.
+// `npm run docs:tenants`: lets ten tenants wait for a key with one list, for one with fair groups, and for one with fair groups
+// and a maximum for one of them. That one sends ten times as much as any other. It then draws docs/images/tenants.svg and
+// docs/images/stopped-tenant.svg of what each got.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,12 +26,40 @@ const RULES = {
       max_requests_in_queue: 2 * TIMES_AS_MUCH * TENANTS * REQUESTS,
     },
     { key_pattern: 'fair', queue: { fair: true } },
+    {
+      key_pattern: 'stopped',
+      queue: { fair: true },
+      limits: [
+        {
+          name: 'tenant',
+          per: 'group',
+          // More than any other gets.
+          max_requests_per_window: REQUESTS,
+          window_millis: 10_000,
+          maxima: { 'tenant-0': 5 },
+        },
+      ],
+    },
   ],
 };
-const PANELS = [
-  { key: 'one-list', title: 'One list, first come, first served', group: () => '' },
-  { key: 'fair', title: 'Fair groups', group: (tenant) => `&group=tenant-${tenant}` },
-];
+const groupOf = (tenant) => `&group=tenant-${tenant}`;
+const PICTURES = {
+  tenants: {
+    label: 'What each of ten tenants has got, by the order of the waiters',
+    one: 'the busy tenant',
+    panels: [
+      { key: 'one-list', title: 'One list, first come, first served', group: () => '' },
+      { key: 'fair', title: 'Fair groups', group: groupOf },
+    ],
+  },
+  'stopped-tenant': {
+    label: 'What each of ten tenants has got, of which one may take 5 in 10 s',
+    one: 'the tenant with a maximum',
+    panels: [
+      { key: 'stopped', title: 'Fair groups, and 5 in 10 s for one of them', group: groupOf },
+    ],
+  },
+};
 
 installDependencies();
 build();
@@ -38,12 +67,14 @@ const folder = mkdtempSync(join(tmpdir(), 'sluice-tenants-'));
 const config = join(folder, 'rules.json');
 writeFileSync(config, JSON.stringify(RULES));
 const { url } = await startReplica('tenants', { CONFIG_FILE: config, MAX_WAITERS: '10000' });
-const panels = [];
-for (const { key, title, group } of PANELS) {
-  panels.push({ title, tenants: await approvalsOf(key, group) });
+for (const [name, { panels, ...texts }] of Object.entries(PICTURES)) {
+  const run = [];
+  for (const { key, title, group } of panels) {
+    run.push({ title, tenants: await approvalsOf(key, group) });
+  }
+  const drawn = picture(run, RUN_MILLIS, texts);
+  writeFileSync(new URL(`../docs/images/${name}.svg`, import.meta.url), drawn);
 }
-const drawn = picture(panels, RUN_MILLIS);
-writeFileSync(new URL('../docs/images/tenants.svg', import.meta.url), drawn);
 rmSync(folder, { recursive: true });
 process.exit(0);
 

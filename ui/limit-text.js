@@ -12,12 +12,17 @@ export function allowance({ maximum, counts, windowMillis, algorithm: { calendar
 
 /** How much a limit allows, by which algorithm, and of which checks. */
 export function limitText(limit) {
-  const { algorithm, lanes, keepsReleased } = limit;
+  const { algorithm, lanes, keepsReleased, maxima } = limit;
   const parts = [
     allowance(limit),
     !algorithm.calendar && algorithmText(algorithm),
     lanes && `only ${lanes.length === 1 ? 'lane' : 'lanes'} ${lanes.join(', ')}`,
     keepsReleased && 'releases return nothing',
+    maxima &&
+      [
+        'for each group',
+        ...maxima.map(([group, most]) => `${count(most)} for ${group || 'no group'}`),
+      ].join(', '),
   ];
   return parts.filter(Boolean).join(', ');
 }

@@ -1,4 +1,5 @@
-// The waiters of a key: its lists with waiters, which are lanes or the longest groups, and its waiters by position.
+// The waiters of a key: its lists with waiters, which are lanes or the longest groups, what its fullest groups take of the limits
+// that each has to itself, and its waiters by position.
 
 import { byId, firstOf, keepList, make, setText } from './dom.js';
 import { count, duration, plural } from './text.js';
@@ -10,9 +11,19 @@ export function showWaiting(detail) {
   showPlaces(detail);
 }
 
-function showLists({ lists = [], listCount = 0 }) {
-  byId('lists').hidden = lists.length === 0;
-  keepList(byId('list-rows'), lists, ({ kind, name }) => `${kind} ${name}`, makeList, fillList);
+function showLists({ lists = [], listCount = 0, groups = [] }) {
+  const takenBy = new Map(groups.map(({ name, takes }) => [name, takes]));
+  const isListed = new Set(lists.filter(({ kind }) => kind === 'group').map(({ name }) => name));
+  const others = groups.filter(({ name }) => !isListed.has(name));
+  const rows = [...lists, ...others.map(({ name }) => ({ kind: 'group', name, waiting: 0 }))];
+  byId('lists').hidden = rows.length === 0;
+  keepList(
+    byId('list-rows'),
+    rows.map((list) => ({ ...list, takes: list.kind === 'group' ? takenBy.get(list.name) : [] })),
+    ({ kind, name }) => `${kind} ${name}`,
+    makeList,
+    fillList,
+  );
   showRest(byId('lists-rest'), listCount - lists.length);
 }
 
@@ -23,6 +34,8 @@ function makeList(list) {
     make('th', { scope: 'row' }, ...titleOf(list)),
     make('td', { class: 'number', 'data-label': 'waiting' }),
     make('td', { class: 'number', 'data-label': 'longest wait' }),
+    make('td', { 'data-label': 'takes' }),
+    make('td', { 'data-label': 'stopped by' }),
   );
 }
 
@@ -31,9 +44,18 @@ function titleOf({ kind, name }) {
   return name === '' ? [`no ${kind}`] : [`${kind} `, make('code', {}, name)];
 }
 
-function fillList({ children: [, waiting, oldest] }, list) {
+function fillList({ children: [, waiting, oldest, takes, stopped] }, list) {
+  const { oldestMillis, takes: taken = [], stoppedBy, stoppedMillis } = list;
   setText(waiting, count(list.waiting));
-  setText(oldest, duration(list.oldestMillis));
+  setText(oldest, oldestMillis === undefined ? '' : duration(oldestMillis));
+  setText(
+    takes,
+    taken
+      .map(({ limit, used, maximum }) => `${limit} ${count(used)} of ${count(maximum)}`)
+      .join(', '),
+  );
+  const wait = stoppedMillis === undefined ? 'until a release' : `for ${duration(stoppedMillis)}`;
+  setText(stopped, stoppedBy === undefined ? '' : `${stoppedBy}, ${wait}`);
 }
 
 function showWaiters(detail) {

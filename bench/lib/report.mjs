@@ -158,6 +158,7 @@ function listsSection(measured) {
     spread(kind.microsToJoin, tenths),
     spread(kind.microsSingly, tenths),
     spread(kind.microsTogether, tenths),
+    spread(kind.microsCold, tenths),
   ]);
   return section(
     `What each of ${count(measured.waiters)} waiters in several lists takes of Redis`,
@@ -167,6 +168,7 @@ function listsSection(measured) {
       'CPU µs to join',
       'to approve one',
       `each of ${measured.together} in a call`,
+      'one after a pause',
     ],
     rows,
   );

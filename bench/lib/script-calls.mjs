@@ -74,6 +74,7 @@ function callerWith(limits) {
     leaseMillis: 600_000,
     maxIdsPerKey: 1_000_000,
     maxHoldsPerKey: 1_000_000,
+    maxGroupsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),
     historyOf: () => '0:0:0',
     timeOf: () => 0,

@@ -124,14 +124,14 @@ func (c *Client) Correct(ctx context.Context, key, requestID string, hits int) (
 	return c.sendAbout(ctx, amendment(key, requestID, url.Values{"hits": {strconv.Itoa(hits)}}))
 }
 
-// Pause has Sluice approve nobody on the key for so long, whoever asks. 0 ends the pause.
-func (c *Client) Pause(ctx context.Context, key string, length time.Duration) error {
-	return c.sendChange(ctx, key, url.Values{"pauseMillis": {millis(length)}})
-}
-
-// PauseAtLeast pauses a key like Pause, but does not shorten a pause that is on: for a program that pauses by itself.
-func (c *Client) PauseAtLeast(ctx context.Context, key string, length time.Duration) error {
-	return c.sendChange(ctx, key, url.Values{"pauseMillis": {millis(length)}, "canShorten": {"false"}})
+// Pause has Sluice approve nobody on the key, or in a group of it, for so long, whoever asks. 0 ends the pause.
+func (c *Client) Pause(ctx context.Context, key string, length time.Duration, options PauseOptions) error {
+	query := url.Values{"pauseMillis": {millis(length)}}
+	setText(query, "group", options.Group)
+	if options.AtLeast {
+		query.Set("canShorten", "false")
+	}
+	return c.sendChange(ctx, key, query)
 }
 
 // ReportRemaining reports how much remains of a quota that Sluice does not count alone, such as a vendor's. If Sluice
@@ -141,6 +141,7 @@ func (c *Client) ReportRemaining(ctx context.Context, key string, remaining int6
 	query := url.Values{"remaining": {strconv.FormatInt(remaining, 10)}}
 	setDuration(query, "resetMillis", options.Reset)
 	setText(query, "limit", options.Limit)
+	setText(query, "group", options.Group)
 	return c.sendChange(ctx, key, query)
 }
 

@@ -128,13 +128,13 @@ func TestOnlyAHeldApprovalIsRenewed(t *testing.T) {
 
 func TestAPauseDeniesUntilItEnds(t *testing.T) {
 	client, key, ctx := newClient(t, Options{}), newKey(t, ""), testContext(t)
-	if err := client.Pause(ctx, key, time.Minute); err != nil {
+	if err := client.Pause(ctx, key, time.Minute, PauseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if decision, err := client.Check(ctx, key, CheckOptions{}); err != nil || decision.Approved {
 		t.Fatalf("got %+v and %v while the key is paused", decision, err)
 	}
-	if err := client.Pause(ctx, key, 0); err != nil {
+	if err := client.Pause(ctx, key, 0, PauseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	approve(t, client, key, CheckOptions{})

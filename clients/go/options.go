@@ -90,12 +90,23 @@ type Progress struct {
 	Wait time.Duration
 }
 
+// PauseOptions says what is paused, and how.
+type PauseOptions struct {
+	// Group is the group that is paused, if the key has fair groups. By default it is the whole key.
+	Group string
+	// AtLeast does not shorten a pause that is on: for a program that pauses by itself.
+	AtLeast bool
+}
+
 // ReportOptions says which limit a report is about.
 type ReportOptions struct {
 	// Reset is the time until the quota resets. By default that is at the end of the limit's window.
 	Reset time.Duration
 	// Limit is a further limit of the key. By default it is the key's own limit.
 	Limit string
+	// Group is the group that the report is about, if each group has the limit to itself. By default it is the group of
+	// all checks that name none.
+	Group string
 }
 
 // query returns the parameters of a check.

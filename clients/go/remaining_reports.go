@@ -29,6 +29,9 @@ type ReportedLimits struct {
 	Tokens       string
 	InputTokens  string
 	OutputTokens string
+	// PerGroup says that each group has these limits to itself: the reports are about the group of the request, and so
+	// are pauses in their place.
+	PerGroup bool
 }
 
 // leastIn returns the least that an answer says remains of each limit. Of two, it takes the one that resets later.
@@ -72,7 +75,8 @@ type remainingReports struct {
 	swept time.Time
 }
 
-type keyAndLimit struct{ key, limit string }
+// keyAndLimit has a group if each group has the limit to itself.
+type keyAndLimit struct{ key, limit, group string }
 
 // sentReport is the last report of a limit.
 type sentReport struct {
@@ -85,9 +89,10 @@ type sentReport struct {
 }
 
 // report reports what an answer says, if that is less than Sluice believes: the quota of the approval with which the vendor
-// was called. It returns for how long the key has to be paused, since nothing remains of a limit that takes no reports.
+// was called. It returns for how long the key, or the group, has to be paused, since nothing remains of a limit that takes no
+// reports.
 func (r *remainingReports) report(
-	ctx context.Context, client *Client, key string, least map[string]vendorRemaining, quota []Quota,
+	ctx context.Context, client *Client, key, group string, least map[string]vendorRemaining, quota []Quota,
 ) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, reportInterval)
 	defer cancel()
@@ -96,7 +101,7 @@ func (r *remainingReports) report(
 		if believed, ok := remainingOf(limit, quota); ok && said.remaining >= believed {
 			continue
 		}
-		pause = max(pause, r.reportOne(ctx, client, keyAndLimit{key, limit}, said))
+		pause = max(pause, r.reportOne(ctx, client, keyAndLimit{key, limit, group}, said))
 	}
 	return pause
 }
@@ -115,7 +120,7 @@ func (r *remainingReports) reportOne(
 	case doPause:
 		return said.pause()
 	}
-	options := ReportOptions{Reset: said.reset, Limit: id.limit}
+	options := ReportOptions{Reset: said.reset, Limit: id.limit, Group: id.group}
 	var rejected *RejectedError
 	if errors.As(client.ReportRemaining(ctx, id.key, said.remaining, options), &rejected) {
 		r.reject(id, now)

@@ -23,6 +23,8 @@ type Transport struct {
 	// PausesKey has an answer of 429 or 503 with Retry-After-Ms or Retry-After pause the key for that time, for all callers. A pause that
 	// fails is ignored: the next such answer asks for it again.
 	PausesKey bool
+	// PausesGroup has such an answer pause only the group of Options, or the key if that is empty.
+	PausesGroup bool
 	// ReportsRemaining names the limits of the key to which is reported what a vendor says remains of its own. By
 	// default nothing is reported.
 	ReportsRemaining ReportedLimits
@@ -91,12 +93,22 @@ func (t *Transport) ask(request *http.Request) (string, Decision, error) {
 
 // tell tells Sluice what an answer says.
 func (t *Transport) tell(ctx context.Context, key string, response *http.Response, quota []Quota) {
-	pause := t.reports.report(ctx, t.Client, key, t.ReportsRemaining.leastIn(response.Header, time.Now()), quota)
-	if t.PausesKey {
-		pause = max(pause, timeToRetry(response, time.Now()))
+	var reported, paused string
+	if t.ReportsRemaining.PerGroup {
+		reported = t.Options.Group
 	}
-	if pause > 0 {
-		// Another answer may have asked for longer.
-		_ = t.Client.PauseAtLeast(ctx, key, pause)
+	if t.PausesGroup {
+		paused = t.Options.Group
+	}
+	least := t.ReportsRemaining.leastIn(response.Header, time.Now())
+	pauses := map[string]time.Duration{reported: t.reports.report(ctx, t.Client, key, reported, least, quota)}
+	if t.PausesKey || t.PausesGroup {
+		pauses[paused] = max(pauses[paused], timeToRetry(response, time.Now()))
+	}
+	for group, pause := range pauses {
+		if pause > 0 {
+			// Another answer may have asked for longer.
+			_ = t.Client.Pause(ctx, key, pause, PauseOptions{Group: group, AtLeast: true})
+		}
 	}
 }

@@ -203,7 +203,7 @@ func TestRetryAfterDoesNotShortenALongerPause(t *testing.T) {
 	transport.PausesKey = true
 	vendor := newStandIn(t, func(answer http.ResponseWriter, request *http.Request) {
 		// Another answer asks for more while this one is on its way.
-		if err := client.Pause(ctx, key, time.Hour); err != nil {
+		if err := client.Pause(ctx, key, time.Hour, PauseOptions{}); err != nil {
 			t.Error(err)
 		}
 		answersWith(429, "Retry-After", "1")(answer, request)
@@ -261,8 +261,53 @@ func TestALimitThatTakesNoReportsIsPausedIfNothingRemains(t *testing.T) {
 		if peek, err := client.Peek(testContext(t), key, CheckOptions{}); err != nil || peek.Allowed != allowed {
 			t.Errorf("got %+v and %v if %s remain", peek, err, remaining)
 		}
-		if transport.reports.sent[keyAndLimit{key, OwnLimit}].rejectedAt.IsZero() {
+		if transport.reports.sent[keyAndLimit{key, OwnLimit, ""}].rejectedAt.IsZero() {
 			t.Error("the limit would be asked again")
+		}
+	}
+}
+
+func TestPausesAndReportsAreOfTheGroupOfTheRequestIfToldSo(t *testing.T) {
+	client, key, ctx := newClient(t, Options{}), newKey(t, "tenants-"), testContext(t)
+	vendor := newStandIn(t, answersWith(429, "Retry-After", "60", "X-RateLimit-Remaining", "5"))
+	transport := limitedBy(client, key)
+	transport.PausesGroup = true
+	transport.ReportsRemaining = ReportedLimits{Requests: "tenant", PerGroup: true}
+	// A report does not replace the one of another group.
+	for _, group := range []string{"a", "b"} {
+		transport.Options.Group = group
+		if _, err := get(t, transport, vendor.url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for group, remaining := range map[string]int64{"a": 5, "b": 5, "c": 100} {
+		if peek, err := client.Peek(ctx, key, CheckOptions{Group: group}); err != nil || peek.Allowed != (group == "c") {
+			t.Errorf("got %+v and %v for the group %s", peek, err, group)
+		}
+		// While a group is paused, nothing remains for it.
+		if err := client.Pause(ctx, key, 0, PauseOptions{Group: group}); err != nil {
+			t.Fatal(err)
+		}
+		peek, err := client.Peek(ctx, key, CheckOptions{Group: group})
+		if err != nil || peek.Quota[1].Remaining != remaining {
+			t.Errorf("got %+v and %v for the group %s after its pause", peek, err, group)
+		}
+	}
+}
+
+func TestALimitThatTakesNoReportsOfAGroupHasTheGroupPaused(t *testing.T) {
+	client, key := newClient(t, Options{}), newKey(t, "tenants-")
+	vendor := newStandIn(t, answersWith(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"))
+	transport := limitedBy(client, key)
+	transport.Options.Group = "a"
+	transport.ReportsRemaining = ReportedLimits{Requests: OwnLimit, PerGroup: true}
+	if _, err := get(t, transport, vendor.url); err != nil {
+		t.Fatal(err)
+	}
+	for group, allowed := range map[string]bool{"a": false, "b": true} {
+		peek, err := client.Peek(testContext(t), key, CheckOptions{Group: group})
+		if err != nil || peek.Allowed != allowed {
+			t.Errorf("got %+v and %v for the group %s", peek, err, group)
 		}
 	}
 }
@@ -285,9 +330,9 @@ func TestReportsAreForgottenAfterAMinute(t *testing.T) {
 	var reports remainingReports
 	now, said := time.Now(), vendorRemaining{remaining: 5}
 	for range 3 {
-		reports.begin(keyAndLimit{newKey(t, ""), OwnLimit}, now, said)
+		reports.begin(keyAndLimit{newKey(t, ""), OwnLimit, ""}, now, said)
 	}
-	reports.begin(keyAndLimit{"a", OwnLimit}, now.Add(rejectedTime), said)
+	reports.begin(keyAndLimit{"a", OwnLimit, ""}, now.Add(rejectedTime), said)
 	if left := len(reports.sent); left != 1 {
 		t.Errorf("%d reports are known", left)
 	}
@@ -295,7 +340,7 @@ func TestReportsAreForgottenAfterAMinute(t *testing.T) {
 
 func TestReportsOfALimitAreASecondApartButForZero(t *testing.T) {
 	var reports remainingReports
-	id, now := keyAndLimit{"a", OwnLimit}, time.Now()
+	id, now := keyAndLimit{"a", OwnLimit, ""}, time.Now()
 	for _, c := range []struct {
 		after time.Duration
 		said  vendorRemaining
@@ -331,7 +376,7 @@ func TestReportsOfALimitAreASecondApartButForZero(t *testing.T) {
 
 func TestALimitThatRejectsAReportIsPausedForAMinute(t *testing.T) {
 	var reports remainingReports
-	id, rejectedAt := keyAndLimit{"a", OwnLimit}, time.Now()
+	id, rejectedAt := keyAndLimit{"a", OwnLimit, ""}, time.Now()
 	some, none := vendorRemaining{remaining: 5}, vendorRemaining{reset: time.Second}
 	reports.begin(id, rejectedAt, some)
 	reports.reject(id, rejectedAt)

@@ -34,8 +34,8 @@ function approvals.add(keys, state, call, approved)
       request.state = requests.HELD
       holds.add(keys, state, call, request)
     else
-      key_limits.take(keys, state, call, request.requestId, request.hits, false, lists.lane_of(request.list))
-      if request.owner then
+      key_limits.take(keys, state, call, request.requestId, request.hits, false, lists.id_of(request.list))
+      if requests.is_recorded(state, request) then
         requests.remember(keys, state, call, request, requests.APPROVED)
       end
     end
@@ -46,14 +46,14 @@ end
 -- they count in no limit. `found`: their requests, as far as there are records. Returns how many there are.
 function approvals.release(keys, state, call, ids, is_unused, found)
   return given_back.note_if_less(state, call, function()
-    if #state.limits == 1 and own_ids.have_one_each(state) then
+    if #state.limits == 1 and own_ids.have_one_each(state) and not state.groups then
       return state.own:give_all_back(keys, ids)
     end
     local released = 0
     for _, id in ipairs(ids) do
       local request = found[id]
       local was_held = request ~= nil and requests.counts_as_held(request) and holds.release(keys, state, request)
-      local had_any = key_limits.give_back(keys, state, id, was_held, is_unused)
+      local had_any = key_limits.give_back(keys, state, id, request and lists.id_of(request.list), was_held, is_unused)
       released = released + ((was_held or had_any) and 1 or 0)
     end
     return released

@@ -16,6 +16,7 @@ local chunks = require 'lib/chunks'
 local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
 local given_back = require 'lib/given-back'
+local group_limits = require 'limits/group-limits'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
 local instance = require 'lib/instance'
@@ -107,13 +108,14 @@ local function deny_or_queue(keys, state, call, request, joining)
   elseif not request.canWait and key_limits.fit(state, hits, list_id) and not approvals.is_kept(keys, state, call, request) then
     reply = verdicts.KEY_FULL
   elseif not request.canWait then
-    reply = pause.is_on(state) and verdicts.PAUSED or verdicts.DENIED
+    reply = (pause.is_on(state) or key_limits.is_group_paused(state, list_id)) and verdicts.PAUSED or verdicts.DENIED
     state.denied = state.denied + (call.is_sent_again and 0 or 1)
   else
     -- With a maximum of 0 no turn ever comes.
-    local places = state.own.max == 0 and 0 or state.queue_max
+    local places = key_limits.is_any_closed(state, list_id) and 0 or state.queue_max
     reply = queue.count_waiting(keys, state, call) + #joining >= places and verdicts.QUEUE_FULL
       or is_group_full(keys, state, call, list) and verdicts.QUEUE_FULL_OF_GROUP
+      or key_limits.is_full_for_group(state, list_id) and verdicts.KEY_FULL
       or reply_too_late(keys, state, call, joining, request)
       or request.noPlace and verdicts.NO_PLACE
       or call.is_over_full and verdicts.STORE_FULL
@@ -142,10 +144,25 @@ local function join(keys, state, call, joining)
   end
   local is_next = queue.count_waiting(keys, state, call) == 0 or serving.is_next(keys, state, call, first.list, first.hits)
   queue.join(keys, state, call, joining)
+  state.has_joined = true
   state.serving = key_limits.fit(state, 1) and 1 or 0
   if is_next and state.serving == 1 and not room.is_closed(state) then
     serving.note_next(keys, state, call, first)
   end
+  if first.list and first.list.kind == 'group' and first.list.headStartMillis then
+    -- It may have come before the waiters of its group, and fit.
+    serving.serve(keys, state, call)
+  end
+end
+
+-- Whether a check would be the next to be approved. Groups that have joined before it in this call, and that their own limits
+-- stop, are stopped before it passes them: so they gain nothing by that.
+local function is_next(keys, state, call, list, hits)
+  if state.groups and state.has_joined then
+    state.has_joined = nil
+    serving.serve(keys, state, call)
+  end
+  return serving.is_next(keys, state, call, list, hits)
 end
 
 -- The reply to a check that the key knows or approves, else nil.
@@ -157,7 +174,7 @@ local function answer_or_approve(keys, state, call, request)
     serving.serve(keys, state, call)
     state.dead_waiters = nil
   end
-  if reply or not key_limits.fit(state, hits, list and list.id) or not serving.is_next(keys, state, call, list, hits)
+  if reply or not key_limits.fit(state, hits, list and list.id) or not is_next(keys, state, call, list, hits)
     or not approvals.is_kept(keys, state, call, request)
   then
     return reply
@@ -177,7 +194,7 @@ end
 -- alone would cost several commands. Returns the places that checks have taken over, by the numbers of the checks; nil if none has.
 local function decide_all(keys, state, call, batch, asked, replies)
   local decided = call.is_sent_again and find_decided(keys, call, batch.ids) or NOTHING
-  local are_alike = not asked.has_terms and #state.limits == 1 and own_ids.have_one_each(state)
+  local are_alike = not asked.has_terms and #state.limits == 1 and not state.groups and own_ids.have_one_each(state)
   local first_left = are_alike and serving.is_next(keys, state, call) and approve(keys, state, call, batch, decided, replies) or 1
   local joining, one_hit, places = {}, { hits = 1 }, nil
   for i = first_left, batch.size do
@@ -236,18 +253,18 @@ local function read_requests(call, ids, said)
 end
 
 -- The maximum, or what check.lua replies in its place. `has_place`: whether a check of the batch has a place in the queue.
--- `places`: those that its checks have taken over. `lapsed`: how many unclaimed approvals have.
-local function describe_limits(state, call, has_place, places, lapsed)
+-- `places`: those that its checks have taken over. `lapsed`: how many unclaimed approvals have. `groups`: from `room.used_of_groups`.
+local function describe_limits(state, call, has_place, places, lapsed, groups)
   local own, declared = state.own, call.rules.own
   local is_by_rules = own.window == declared.window and kinds.is_same(own, declared)
     and not state.window_is_set and #state.limits == 1
-  if is_by_rules and not has_place and lapsed == 0 and not places then
+  if is_by_rules and not has_place and lapsed == 0 and not places and not groups then
     return state.own.max
   end
   return cjson.encode({
     -- All limits instead of the maximum alone, so that a caller with a place can restore them if Redis loses the key.
     limits = limits_text.format(state), wakeNumber = has_place and state.wake or nil, at = has_place and call.now_ms or nil,
-    unclaimed = lapsed > 0 and lapsed or nil, places = places,
+    unclaimed = lapsed > 0 and lapsed or nil, places = places, groups = groups,
   })
 end
 
@@ -280,7 +297,9 @@ function checks.decide(call, batch, values)
   end
   if batch.special or state.limits_text ~= call.rules.text then
     in_force.configure(keys, state, call, said, batch.begins_key)
+    group_limits.begin(keys, state, call)
   end
+  call.max_groups = said.maxGroups
   state.expires = stored.idle_time(state)
   state.max_holds = said.maxHolds or state.max_holds
   serving.serve(keys, state, call)
@@ -295,8 +314,9 @@ function checks.decide(call, batch, values)
   replies[1] = room.micros_to(keys, state, call)
   replies[verdicts.HEAD] = room.used(state, call)
   local lapsed = holds.take_lapsed_unclaimed(state)
+  local groups = state.groups and room.used_of_groups(state, call, requests.lists_of(asked.requests or NOTHING))
   instance.close(keys, state, call)
-  replies[2] = describe_limits(state, call, asked.can_wait and has_ticket(batch, replies), places, lapsed)
+  replies[2] = describe_limits(state, call, asked.can_wait and has_ticket(batch, replies), places, lapsed, groups)
   return replies
 end
 

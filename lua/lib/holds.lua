@@ -76,15 +76,21 @@ local function move_lapse(keys, state, call, id, lapses)
   end
 end
 
--- This number of approvals with these hits more is held in a lane, or without one.
-local function note_held(state, hits, ids, lane)
+-- This number of approvals with these hits more is held in a list, or without one.
+local function note_held(state, hits, ids, list)
   state.held, state.held_ids = state.held + hits, state.held_ids + ids
-  state.lane_holds = held.with(state.lane_holds, lane, hits, ids)
+  local group = state.groups and list and state.groups:of(list)
+  -- In a key without limits of groups, which only pauses some, a group need not be known for what it holds.
+  if group and #group.limits > 0 then
+    group.held, group.held_ids = group.held + hits, group.held_ids + ids
+  elseif list and lists.kind_of(list) == 'lane' then
+    state.lane_holds = held.with(state.lane_holds, list, hits, ids)
+  end
 end
 
-local function change_held(state, hits, ids, lane)
-  key_limits.hold(state, hits, ids, lane)
-  note_held(state, hits, ids, lane)
+local function change_held(state, hits, ids, list)
+  key_limits.hold(state, hits, ids, list)
+  note_held(state, hits, ids, list)
 end
 
 -- One more or one less is unclaimed, if the request is.
@@ -104,7 +110,7 @@ function holds.add(keys, state, call, request)
   if not stored.has_holds(state) then
     key_names.remove_leftover(lapses_name(keys))
   end
-  local id, lane, lapses = request.requestId, lists.lane_of(request.list), call.now_ms + length_of(request)
+  local id, list, lapses = request.requestId, lists.id_of(request.list), call.now_ms + length_of(request)
   if redis.call('ZADD', lapses_name(keys), 'NX', digits(lapses), id) == 0 then
     return
   end
@@ -112,14 +118,14 @@ function holds.add(keys, state, call, request)
   state.set_at = call.now_ms
   request.since = requests.has_label(request) and call.now_ms or nil
   requests.write(keys, state, { request })
-  change_held(state, request.hits, 1, lane)
-  key_limits.take(keys, state, call, id, request.hits, true, lane)
+  change_held(state, request.hits, 1, list)
+  key_limits.take(keys, state, call, id, request.hits, true, list)
   count_unclaimed(state, request, 1)
 end
 
 -- Counts an approval as held in a state that is only looked at.
 function holds.count(state, call, request)
-  note_held(state, request.hits, 1, lists.lane_of(request.list))
+  note_held(state, request.hits, 1, lists.id_of(request.list))
   note_lapse_at(state, call.now_ms + length_of(request))
   count_unclaimed(state, request, 1)
 end
@@ -127,16 +133,22 @@ end
 -- From now on, these approvals are held. `left`: from `find_lapsed`.
 local function keep(state, left)
   local hits, ids = left.hits - state.held, left.ids - state.held_ids
+  local function change(list, its_hits, its_ids)
+    change_held(state, its_hits, its_ids, list)
+    hits, ids = hits - its_hits, ids - its_ids
+  end
   for lane in pairs(held.lanes_of_both(state.lane_holds, left.by_lane)) do
     local before, after = held.of_lane(state.lane_holds, lane), held.of_lane(left.by_lane, lane)
-    change_held(state, after.hits - before.hits, after.ids - before.ids, lane)
-    hits, ids = hits - after.hits + before.hits, ids - after.ids + before.ids
+    change(lane, after.hits - before.hits, after.ids - before.ids)
+  end
+  for group, changed in pairs(left.by_group) do
+    change(group, changed.hits, changed.ids)
   end
   change_held(state, hits, ids)
   state.first_lapse, state.last_lapse = left.first, left.first > 0 and state.last_lapse or 0
 end
 
-local NOTHING = { hits = 0, ids = 0, by_lane = {}, first = 0 }
+local NOTHING = { hits = 0, ids = 0, by_lane = {}, by_group = {}, first = 0 }
 
 -- Whether somebody has removed the time when an approval lapses: nothing counts it then.
 function holds.is_lost(keys, request)
@@ -149,10 +161,9 @@ local function stop(keys, state, request)
     return false
   end
   count_unclaimed(state, request, -1)
-  if state.held_ids <= 1 then
+  change_held(state, -holds.hits_of(request), -1, lists.id_of(request.list))
+  if state.held_ids <= 0 then
     keep(state, NOTHING)
-  else
-    change_held(state, -holds.hits_of(request), -1, lists.lane_of(request.list))
   end
   return true
 end
@@ -175,7 +186,7 @@ function holds.claim(keys, state, call, request, owner)
     return
   end
   -- First, since a limit gives back no more than a vendor's report allows.
-  key_limits.take_from_hold(keys, state, call, id, request.hits, lists.lane_of(request.list))
+  key_limits.take_from_hold(keys, state, call, id, request.hits, lists.id_of(request.list))
   stop(keys, state, request)
   state.has_claimed = true
   requests.remember(keys, state, call, request, requests.APPROVED)
@@ -186,11 +197,16 @@ local function add_to(left, request, sign)
   local hits = sign * holds.hits_of(request)
   left.hits, left.ids = left.hits + hits, left.ids + sign
   left.by_lane = held.with(left.by_lane, lists.lane_of(request.list), hits, sign)
+  if request.list and request.list.kind == 'group' then
+    local changed = left.by_group[request.list.id] or { hits = 0, ids = 0 }
+    left.by_group[request.list.id] = { hits = changed.hits + hits, ids = changed.ids + sign }
+  end
 end
 
 -- Finds the approvals that have lapsed:
 --   lapsed               their requests
 --   hits, ids, by_lane   those of the others, in all and by lane
+--   by_group             how many more are held in each group, by its id
 --   first                no other one lapses before; 0 if there are none
 --   last_lapsed          when the last of the lapsed ones lapsed
 local function find_lapsed(keys, state, now_ms)
@@ -200,7 +216,7 @@ local function find_lapsed(keys, state, now_ms)
     ids[#ids + 1] = due[i]
   end
   local next_one = redis.call('ZRANGE', name, #ids, #ids, 'WITHSCORES')
-  local left = { hits = state.held, ids = state.held_ids, by_lane = state.lane_holds, lapsed = {} }
+  local left = { hits = state.held, ids = state.held_ids, by_lane = state.lane_holds, by_group = {}, lapsed = {} }
   left.first, left.last_lapsed = tonumber(next_one[2] or 0), tonumber(due[#due] or now_ms)
   local found = requests.find_all(keys, nil, ids)
   for _, id in ipairs(ids) do
@@ -217,7 +233,7 @@ end
 -- looks, `call` is nil then, writes nothing.
 local function recount(keys, state, call)
   local lapses = reads.add(redis.call('ZRANGE', lapses_name(keys), 0, -1, 'WITHSCORES'), 2)
-  local left, others, gone = { hits = 0, ids = 0, by_lane = {}, first = 0 }, requests.read_all(keys), {}
+  local left, others, gone = { hits = 0, ids = 0, by_lane = {}, by_group = {}, first = 0 }, requests.read_all(keys), {}
   state.unclaimed, state.unclaimed_held = 0, 0
   for i = 1, #lapses, 2 do
     local id = lapses[i]
@@ -230,6 +246,9 @@ local function recount(keys, state, call)
     else
       gone[#gone + 1] = id
     end
+  end
+  if state.groups then
+    state.groups:subtract_held(left.by_group)
   end
   keep(state, left)
   if call then
@@ -247,7 +266,7 @@ end
 local function give_back_unclaimed(keys, state, lapsed)
   for _, request in ipairs(lapsed) do
     if request.state == requests.UNCLAIMED then
-      key_limits.give_back(keys, state, request.requestId, true, true)
+      key_limits.give_back(keys, state, request.requestId, lists.id_of(request.list), true, true)
       count_unclaimed(state, request, -1)
     end
   end
@@ -259,8 +278,9 @@ local function forget_lapsed(keys, state, call, lapsed)
     if request.state == requests.UNCLAIMED then
       state.lapsed_unclaimed = state.lapsed_unclaimed + 1
     end
-    if request.state == requests.HELD and request.owner then
-      requests.remember(keys, state, call, request, requests.LAPSED)
+    if request.state == requests.HELD and (request.owner or requests.has_limited_group(state, request)) then
+      -- A limit that took the hold once may still count it.
+      requests.remember(keys, state, call, request, request.owner and requests.LAPSED or requests.APPROVED)
     else
       gone[#gone + 1] = request.requestId
     end
@@ -282,6 +302,9 @@ function holds.end_lapsed(keys, state, now_ms, call)
   local left = find_lapsed(keys, state, now_ms)
   keep(state, left)
   give_back_unclaimed(keys, state, left.lapsed)
+  if state.groups then
+    state.groups:begin_idle()
+  end
   if call then
     redis.call('ZREMRANGEBYSCORE', lapses_name(keys), '-inf', digits(now_ms))
     if #left.lapsed > 0 then
@@ -330,8 +353,9 @@ function holds.renew(keys, state, call, request, millis, hits, longest)
   if hits then
     request.took = hits ~= request.hits and hits or nil
     given_back.note_if_less(state, call, function()
-      change_held(state, hits - hits_before, 0, lists.lane_of(request.list))
-      key_limits.ask_all(state, 'amend', keys, state, id, hits, true)
+      local list = lists.id_of(request.list)
+      change_held(state, hits - hits_before, 0, list)
+      key_limits.amend(keys, state, id, list, hits, true)
     end)
   end
   if holds.hits_of(request) ~= hits_before or length_of(request) ~= length_before then

@@ -10,6 +10,7 @@
 -- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
 -- limit that a request has set does not come from the rules, and stays.
 
+local group_limits = require 'limits/group-limits'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
 local limits_text = require 'lib/limits-text'
@@ -103,6 +104,14 @@ local function take_own(keys, state, call)
   end
 end
 
+local function take_further(keys, state, call)
+  local groups_text = state.groups_text
+  key_limits.take_further(keys, state, call.rules, call)
+  if state.groups_text ~= groups_text then
+    group_limits.take_rules(keys, state, call)
+  end
+end
+
 -- Takes the maxima, the kind of the own limit and the further limits of rules that come into force now.
 function in_force.take_maxima(keys, state, call)
   local rules, max_before = call.rules, state.own.max
@@ -113,7 +122,7 @@ function in_force.take_maxima(keys, state, call)
   state.made_room = state.made_room or own.max > max_before
   state.limits_changed = true
   state.limits_changed_at = call.now_ms
-  key_limits.take_further(keys, state, rules, call)
+  take_further(keys, state, call)
 end
 
 -- Begins the window of the own limit that holds this time, with the limits that come into force with it. Returns whether another one
@@ -205,7 +214,7 @@ function in_force.configure(keys, state, call, said, begins_key)
   state.queue_max = queue_max
   if of_window and state.further_text ~= rules.further_text and in_force.may_change(keys, state, call) then
     state.limits_changed_at = call.now_ms
-    key_limits.take_further(keys, state, rules, call)
+    take_further(keys, state, call)
   end
   state.limits_changed = limits_text.format(state) ~= state.limits_text
 end

@@ -3,6 +3,7 @@
 
 local calls = require 'lib/calls'
 local digits = require 'lib/digits'
+local group_limits = require 'limits/group-limits'
 local held = require 'limits/held'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
@@ -36,9 +37,9 @@ local function is_wake_due(keys, state, call)
   end
   -- Replicas may know a later time, at which several hits fit that the head needs. An approval that has just been claimed ends
   -- with its step or drains, which may be sooner than it would have lapsed.
-  local depends_on_hits = #state.limits > 1 or not kinds.has_boundary(state.own)
+  local depends_on_hits = #state.limits > 1 or #state.of_groups > 0 or not kinds.has_boundary(state.own)
   local has_earlier = state.known_room_at and (
-    room.at(state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
+    room.at(keys, state, call) < state.known_room_at or held.first_lapse(state) < state.known_lapse
     or (depends_on_hits and (state.released_at or state.has_claimed or state.limits_changed))
   )
   return has_earlier and queue.count_waiting(keys, state, call) > 0
@@ -52,9 +53,9 @@ end
 -- `granted` and `ended` have claims (lib/requests), those in `ended` with the reason after a `!`: a check has been
 -- taken over, or withdrawn by a release.
 local function publish_wake(keys, state, call)
-  local used = room.used(state, call)
+  local used, groups = room.used(state, call), room.used_of_groups(state, call, state.granted_lists or {})
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"limits":"%s","approved":%s,"granted":[%s]%s}',
+    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"limits":"%s","approved":%s,"granted":[%s]%s%s}',
     call.now_ms,
     state.wake,
     room.micros_to(keys, state, call) / 1000,
@@ -62,7 +63,8 @@ local function publish_wake(keys, state, call)
     limits_text.format(state),
     type(used) == 'string' and '"' .. used .. '"' or digits(used),
     list(state.granted),
-    state.ended and ',"ended":[' .. list(state.ended) .. ']' or ''
+    state.ended and ',"ended":[' .. list(state.ended) .. ']' or '',
+    groups and ',"groups":' .. cjson.encode(groups) or ''
   ))
 end
 
@@ -98,7 +100,7 @@ end
 local function keep_until(state, call)
   return math.max(
     state.expires, past_requests.remembered_until(state, call), outage_ends(state, call),
-    state.recovery_until, state.last_lapse, state.paused_until, state.ends
+    state.recovery_until, state.last_lapse, state.paused_until, state.ends, state.groups_until
   )
 end
 
@@ -110,6 +112,7 @@ local function remove_idle(keys, state, call)
     key_limits.forget_ids(keys, limit)
   end
   redis.call('UNLINK', keys.requests)
+  group_limits.drop(keys, state)
   queue.drop(keys, state, queue.read(keys, state, call))
   if keep_until(state, call) <= call.now_ms then
     redis.call('UNLINK', keys.state)
@@ -147,8 +150,10 @@ local function begin_window(keys, state, call)
   -- The sets of past requests may remember an id for longer than its record. Without that, it would be one that was withdrawn.
   requests.forget_ended(keys, state, call, function(ids)
     local needed = past_requests.find(keys.past_requests, ids)
+    local found = state.groups and requests.find_all(keys, nil, ids) or {}
     for _, id in ipairs(ids) do
-      needed[id] = needed[id] or key_limits.taken_by(keys, state, id) ~= nil
+      local list = found[id] and lists.id_of(found[id].list)
+      needed[id] = needed[id] or key_limits.taken_by(keys, state, id, list) ~= nil
     end
     return needed
   end)
@@ -165,9 +170,10 @@ function instance.open(keys, call, state)
   end
   state.kept_until = keep_until(state, call)
   key_limits.take_calendars(state, call)
+  group_limits.begin(keys, state, call)
   stored.write_first(keys.state, call, state)
   -- Replicas with waiters know these times, or earlier ones. Without a ticket nobody has waited.
-  state.known_room_at, state.known_lapse = state.ticket > 0 and room.at(state, call), held.first_lapse(state)
+  state.known_room_at, state.known_lapse = state.ticket > 0 and room.at(keys, state, call), held.first_lapse(state)
   if recovery.begin_by_now(state, call.now_ms) then
     state.clock_went_back = true
     holds.shorten(keys, state, call)
@@ -227,6 +233,10 @@ function instance.new(keys, call, idle, rules)
   local has_leftovers = redis.call('EXISTS', keys.requests, keys.queue, keys.records, keys.replicas) > 0
   local has_requests = has_leftovers and redis.call('EXISTS', keys.requests) == 1
   past_requests.end_window(keys, state, call, ended_window((idle or state).own), has_requests)
+  if #state.of_groups > 0 then
+    group_limits.remove_leftovers(keys)
+  end
+  group_limits.begin(keys, state, call)
   if has_leftovers and not idle then
     -- Redis has lost the state that counted what was held. The first hold removes the times of the lapses.
     requests.forget_those(keys, requests.counts_as_held)
@@ -256,6 +266,7 @@ local function write_expiry(keys, state, call, until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
   past_requests.expire(keys, state, call, expire_at)
   requests.expire(keys, state, has_records, expire_at)
+  group_limits.expire(keys, state, expire_at)
   if stored.has_holds(state) then
     redis.call('PEXPIREAT', holds.built_name(keys), expire_at)
   end
@@ -268,6 +279,9 @@ function instance.close(keys, state, call)
   -- and the state has the number of the last wake.
   if state.ticket > 0 and (state.rolled or state.needs_expiry) then
     queue.read(keys, state, call)
+  end
+  if state.groups then
+    state.groups:write()
   end
   local is_due = is_wake_due(keys, state, call)
   if is_due then

@@ -5,7 +5,8 @@
 -- or `requests`, of which each counts as one. `:kept` after that: an approval counts until the window ends in which it was
 -- given, and in no other, whether it is released or held. For one that is no fixed window, `:<algorithm>:<parameter>`
 -- after that, with a second colon if `:kept` is missing. For one that counts some lanes only, `:<lane>+<lane>` at the end, after
--- as many colons as if nothing was missing.
+-- as many colons as if nothing was missing. For one that each group has to itself, `:group` after that, and then
+-- `+<group>><maximum>` for each group that has another maximum.
 -- Equal limits are equal texts, so most checks need not parse them.
 --
 -- A caller whose rules have calendars adds for each of these `@<unit>.<time zone>=<start>:<end>:<end of the next window>`, in
@@ -19,6 +20,7 @@ local FORM = '2'
 
 -- The limits of each text that was parsed: by this call, or, if the script is a function, by earlier calls as well.
 local parsed, parsed_count = {}, 0
+local parsed_groups, parsed_groups_count = {}, 0
 local MOST_PARSED = 1000
 
 -- The lists of lanes, as a set; nil for ''.
@@ -31,26 +33,51 @@ local function parse_lanes(text)
   return lanes
 end
 
+-- The maxima of groups (queue/lists), by their ids; nil for a limit that all share. `text`: '' for that.
+local function parse_maxima(text)
+  local maxima = text ~= '' and {} or nil
+  for group, max in string.gmatch(text, '%+([^>]*)>(%d+)') do
+    maxima['group:' .. group] = tonumber(max)
+  end
+  return maxima
+end
+
 -- A limit. `algorithm`: '' for a fixed window.
-local function limit_of(name, length, max, counts, keeps, algorithm, parameter, lanes)
+local function limit_of(name, length, max, counts, keeps, algorithm, parameter, lanes, groups)
   return {
     name = name, window = tonumber(length), max = tonumber(max), counts = counts, keeps = keeps,
     algorithm = algorithm == '' and 'fixed_window' or algorithm, takes_window = algorithm == '',
     parameter = tonumber(parameter) or (parameter ~= '' and parameter or nil),
-    lanes = parse_lanes(lanes or ''), lanes_text = lanes or '',
+    lanes = parse_lanes(lanes or ''), lanes_text = lanes or '', maxima = parse_maxima(groups or ''),
   }
 end
 
--- The key's own limit, and the further ones in a text.
-local function parse_limits(length, max, algorithm, parameter, further)
-  local limits = { limit_of(nil, length, max, 'hits', false, algorithm, parameter) }
+-- The further limits in a text: those of the key, which are added to `limits`, and those that each group has to itself, with their part
+-- of the text.
+local function parse_further(further, limits)
+  local of_groups, texts = {}, {}
   for text in string.gmatch(further, '[^,]+') do
-    local name, of_further, its_max, counts, kept, its_algorithm, its_parameter, lanes =
-      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?([^:]*):?([^:]*)$')
-    limits[#limits + 1] =
-      limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter, lanes)
+    local name, of_further, its_max, counts, kept, its_algorithm, its_parameter, lanes, groups =
+      string.match(text, '^([^=]+)=(%d+):(%d+):(%a+):?(%a*):?([%a_]*):?([^:]*):?([^:]*):?([^:]*)$')
+    local limit = limit_of(name, of_further, its_max, counts, kept == 'kept', its_algorithm, its_parameter, lanes, groups)
+    table.insert(limit.maxima and of_groups or limits, limit)
+    texts[#texts + 1] = limit.maxima and ',' .. text or nil
   end
-  return limits
+  return limits, of_groups, table.concat(texts)
+end
+
+-- The limits in a text that has those of groups alone.
+function limits_text.parse_groups(text)
+  local of_groups = parsed_groups[text]
+  if not of_groups then
+    if parsed_groups_count == MOST_PARSED then
+      parsed_groups, parsed_groups_count = {}, 0
+    end
+    local _
+    _, of_groups = parse_further(text, {})
+    parsed_groups[text], parsed_groups_count = of_groups, parsed_groups_count + 1
+  end
+  return of_groups
 end
 
 -- By their names, what a caller says of its calendars.
@@ -62,7 +89,7 @@ local function parse_calendars(text)
   return calendars
 end
 
--- Returns the limits, of which `own` is the first, the maximum in the queue, which of them requests have set, the text of all these, as
+-- Returns the limits, of which `own` is the first, `of_groups`, those that each group has to itself, the maximum in the queue, which of them requests have set, the text of all these, as
 -- it is stored as well, the part of it that has the further limits, and what the caller says of its calendars, by their names.
 function limits_text.parse(text)
   local rules = parsed[text]
@@ -71,7 +98,9 @@ function limits_text.parse(text)
       string.match(text, '^(%d+)(%*?):(%d+)(%*?):(%d+)(%*?)([^@]*)(.*)$')
     local algorithm, parameter, further = string.match(rest, '^,=([%a_]+):([^,]+)(.*)$')
     further = further or rest
-    local limits, calendars = parse_limits(length, max, algorithm or '', parameter, further), parse_calendars(of_calendars)
+    local own = limit_of(nil, length, max, 'hits', false, algorithm or '', parameter)
+    local limits, of_groups, groups_text = parse_further(further, { own })
+    local calendars = parse_calendars(of_calendars)
     for _, limit in ipairs(limits) do
       limit.windows = calendars[limit.parameter]
     end
@@ -80,7 +109,9 @@ function limits_text.parse(text)
       text = of_limits,
       stored_text = FORM .. ' ' .. of_limits,
       limits = limits,
-      own = limits[1],
+      of_groups = of_groups,
+      groups_text = groups_text,
+      own = own,
       queue_max = tonumber(queue_max),
       window_is_set = window_mark == '*',
       max_is_set = max_mark == '*',

@@ -9,7 +9,7 @@
 --   released   nothing
 --   lapsed     nothing: its hold has lapsed
 -- Records of the last three are remembered of requests whose callers have chosen their ids: so that no check gets such an
--- approval again. A sorted set, `ends`, has these ids by the end of that time.
+-- approval again; and of approvals that count in limits of their group. A sorted set, `ends`, has these ids by the end of that time.
 --
 -- The owner is the check that a request with such an id belongs to now, `<replica id>#<number>`. A later check with the same id
 -- takes the request over. The entry of the queue's list keeps the replica on which the request waited first.
@@ -19,6 +19,7 @@
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'
 local generations = require 'lib/generations'
+local json = require 'lib/json'
 local reads = require 'lib/reads'
 local replicas = require 'queue/replicas'
 
@@ -41,9 +42,9 @@ local KEPT = {
   waiting = { 'ticket', 'hits', 'holdMillis', 'holder', 'keepMillis', 'maxWaitMillis', 'list', 'owner' },
   unclaimed = { 'hits', 'holdMillis', 'holder', 'since', 'keepMillis', 'list', 'owner' },
   held = { 'hits', 'took', 'holdMillis', 'renewedMillis', 'holder', 'since', 'list', 'owner' },
-  approved = { 'hits', 'owner' },
-  released = { 'hits', 'holdMillis', 'owner' },
-  lapsed = { 'hits', 'holdMillis', 'owner' },
+  approved = { 'hits', 'list', 'owner' },
+  released = { 'hits', 'holdMillis', 'list', 'owner' },
+  lapsed = { 'hits', 'holdMillis', 'list', 'owner' },
 }
 
 -- The texts for people who look at a held approval.
@@ -52,9 +53,11 @@ requests.LABELS = { 'holder' }
 -- As most waiters are, which have nothing but a ticket.
 local TICKET_ONLY, END_OF_TICKET = '{"state":"waiting","ticket":"', '"}'
 
+local LIST_FIELDS = { 'headStartMillis', 'weight' }
+
 local function format_list(list)
-  local parameter = list.headStartMillis and 'headStartMillis' or 'weight'
-  return string.format('{"kind":"%s","name":%s,"%s":%s}', list.kind, cjson.encode(list.name), parameter, digits(list.parameter))
+  local fields = json.fields(list, LIST_FIELDS)
+  return json.object(json.join(string.format('"kind":"%s","name":%s', list.kind, cjson.encode(list.name)), fields))
 end
 
 local function format_value(value)
@@ -86,7 +89,8 @@ end
 
 -- Gives the lane or group of a request what queue/lists asks of it: its id, its parameter, and the most that may wait in it.
 local function complete_list(list)
-  list.id, list.parameter, list.most = list.kind .. ':' .. list.name, list.headStartMillis or list.weight, list.maxRequests
+  list.id, list.most = list.kind .. ':' .. list.name, list.maxRequests
+  list.parameter = list.kind == 'lane' and (list.headStartMillis or 0) or list.weight
 end
 
 -- The replica of an owner, and the number of the check there.
@@ -165,13 +169,27 @@ function requests.ids_of(all)
   return ids
 end
 
+-- Adds the lists of requests that have any to others.
+function requests.lists_of(all, others)
+  local some = others or {}
+  for _, request in ipairs(all) do
+    some[#some + 1] = request.list
+  end
+  return some
+end
+
 function requests.counts_as_held(request)
   return request.state == requests.HELD or request.state == requests.UNCLAIMED
 end
 
--- Whether there is a record of it once it is approved.
-function requests.is_recorded(request)
-  return (request.holdMillis or request.keepMillis or request.owner) ~= nil
+-- Whether it has a group with limits of its own.
+function requests.has_limited_group(state, request)
+  return #state.of_groups > 0 and request.list ~= nil and request.list.kind == 'group'
+end
+
+-- Whether there is a record of it once it is approved. Of an approval that counts in limits of its group, that names the group.
+function requests.is_recorded(state, request)
+  return (request.holdMillis or request.keepMillis or request.owner) ~= nil or requests.has_limited_group(state, request)
 end
 
 function requests.has_label(request)

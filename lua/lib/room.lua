@@ -4,6 +4,7 @@ local held = require 'limits/held'
 local in_force = require 'lib/in-force'
 local key_limits = require 'limits/key-limits'
 local kinds = require 'limits/kinds'
+local lists = require 'queue/lists'
 local pause = require 'lib/pause'
 local recovery = require 'lib/recovery'
 local stored = require 'lib/stored'
@@ -17,7 +18,7 @@ end
 
 -- Whether the key has been idle for too long, if nobody waits. Its own field decides that. Redis's expiry only frees memory.
 function room.may_be_idle(state, now_ms)
-  return now_ms >= state.expires and not stored.has_holds(state) and not room.is_closed(state)
+  return now_ms >= state.expires and now_ms >= state.groups_until and not stored.has_holds(state) and not room.is_closed(state)
 end
 
 -- Until when the key is paused or recovers, in ms since 1970; 0 if nobody is approved later because of that.
@@ -42,32 +43,48 @@ end
 
 -- When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
 -- when any has more or a hold may begin. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what
--- limits count it.
+-- limits count it. The second value: the same for those that it stops which are not of its lane or group; nil if it stops none.
 local function at_for(state, call, waiter)
-  local lacking_until, more_at = nil, waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
+  local lacking_until, shared_until = nil, nil
+  local more_at = waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
   for _, limit in ipairs(key_limits.counting(state, waiter.list and waiter.list.id)) do
     local time = limit:room_at(state, waiter.hits)
     if limit:is_full(state, call) or not limit:fits_into(limit:free(), waiter.hits) then
       lacking_until = math.max(lacking_until or 0, time)
+      shared_until = not (limit.lanes or limit.group) and math.max(shared_until or 0, time) or shared_until
     end
     more_at = math.min(more_at, time)
   end
-  local opens = closed_until(state)
-  return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
+  local group, closed = state.groups and waiter.list and state.groups:of(waiter.list.id), closed_until(state)
+  local opens = math.max(closed, group and group.paused_until or 0)
+  local time = opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
+  return time, shared_until and math.max(shared_until, closed)
 end
 
 -- One hit, which the limits have no room for that count all lists.
 local ANYBODY = { hits = 1 }
 
 -- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
--- more than is free.
-function room.at(state, call)
-  local time = math.huge
+-- more than is free. Groups that are stopped are not among them.
+function room.at(keys, state, call)
+  local stopped_until, time = state.groups_stopped_until, math.huge
+  if state.groups and state.lists and not keys.is_read_only then
+    stopped_until = lists.first_stopped_until(keys, '-inf')
+  end
   for _, head in ipairs(state.stopped_heads or {}) do
-    time = math.min(time, at_for(state, call, head))
+    local its_time, time_of_others = at_for(state, call, head)
+    time = math.min(time, time_of_others or its_time)
   end
   if not state.stopped_heads then
-    time = at_for(state, call, ANYBODY)
+    time = (at_for(state, call, ANYBODY))
+  end
+  if stopped_until and key_limits.fit(state, 1) and not room.is_closed(state) then
+    -- A lapse tells which group has more room.
+    time = math.min(time, stopped_until, held.first_lapse(state))
+  end
+  if time == math.huge then
+    -- Only a release can make room, or other rules. Callers look again when the window ends.
+    time = state.own:ends()
   end
   if state.served > 0 and key_limits.have_pace(state) then
     time = math.max(time, state.served + LEAST_BETWEEN_SETTLES)
@@ -78,7 +95,7 @@ end
 -- Whether the windows of the own limit alone make room, now and by the caller's rules.
 local function has_only_windows(state, call)
   local own = state.own
-  return #state.limits == 1 and own.takes_window and kinds.is_same(own, call.rules.own)
+  return #state.limits == 1 and not state.groups and own.takes_window and kinds.is_same(own, call.rules.own)
 end
 
 -- Microseconds from now until a time in ms since 1970, which is a whole number of microseconds except for rounding.
@@ -91,7 +108,7 @@ function room.micros_to(keys, state, call)
   if state.serves_more and not room.is_closed(state) then
     return 0
   end
-  local time = room.at(state, call)
+  local time = room.at(keys, state, call)
   -- The rules that come into force at the boundary may not have the limit that is full.
   if not has_only_windows(state, call) and in_force.awaits_boundary(keys, state, call) then
     time = math.min(time, math.max(state.own:ends(), closed_until(state)))
@@ -106,7 +123,10 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   local micros = room.micros_to(keys, state, call)
   if list then
     -- The waiters of other lists may need more.
-    micros = math.min(micros, micros_until(at_for(state, call, { hits = hits, list = { id = list } }), call))
+    local time = at_for(state, call, { hits = hits, list = { id = list } })
+    micros = math.min(micros, micros_until(time, call))
+    local group = state.groups and state.groups:of(list)
+    micros = group and math.max(micros, micros_until(group.paused_until, call)) or micros
   end
   local rules = in_force.rules_of_next_window(keys, state, call)
   local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)
@@ -144,6 +164,40 @@ function room.used(state, call)
     texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. length
   end
   return table.concat(texts, ',')
+end
+
+-- The same of the limits that a group has to itself; nil for a list that has none. `list`: its id.
+local function used_of_group(state, call, list)
+  local group, texts = state.groups and list and state.groups:of(list), {}
+  if not group or (#group.limits == 0 and group.paused_until == 0) then
+    return nil
+  end
+  for i, limit in ipairs(group.limits) do
+    local is_paused = pause.is_on(state) or group.paused_until > 0
+    local opens = math.max(closed_until(state), group.paused_until)
+    local time = opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
+    local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
+    local used = is_paused and math.max(limit.used, limit.max) or limit.used
+    texts[i] = string.format('%s=%.0f:%.0f', limit.name, used, micros_until(time, call)) .. length
+  end
+  if group.paused_until > 0 then
+    texts[#texts + 1] = string.format('=0:%.0f', micros_until(group.paused_until, call))
+  end
+  return table.concat(texts, ',')
+end
+
+-- The same of the groups among some lists, by their ids; nil if none has limits to itself. The pause of a group comes last, without a
+-- name: 0, and the microseconds until it ends.
+function room.used_of_groups(state, call, some)
+  local used = nil
+  for _, list in ipairs(state.groups and some or {}) do
+    local of_group = not (used and used[list.id]) and used_of_group(state, call, list.id)
+    if of_group then
+      used = used or {}
+      used[list.id] = of_group
+    end
+  end
+  return used
 end
 
 return room

@@ -35,7 +35,7 @@ function serving.is_next(keys, state, call, list, hits)
     return false
   end
   local tally = queue.read(keys, state, call)
-  local walk = heads.walk(keys, state, tally, 1, 1)
+  local walk = heads.walk(keys, state, call, tally, 1, 1)
   local place = heads.place_of_newcomer(keys, state, call, walk, list, hits)
   return heads.is_next(state, call, tally, walk, serving.left_of(keys, state, call), place)
 end
@@ -47,7 +47,7 @@ function serving.note_next(keys, state, call, joined)
     return
   end
   local tally = queue.read(keys, state, call)
-  local walk = heads.walk(keys, state, tally, 1, 1)
+  local walk = heads.walk(keys, state, call, tally, 1, 1)
   state.stopped_heads = heads.find_stopped(state, call, tally, walk, serving.left_of(keys, state, call))
 end
 
@@ -57,7 +57,7 @@ local function have_terms(state, approved)
     return true
   end
   for _, request in ipairs(approved) do
-    if request.hits ~= 1 or requests.is_recorded(request) then
+    if request.hits ~= 1 or requests.is_recorded(state, request) then
       return true
     end
   end
@@ -71,6 +71,9 @@ local function serve_queue(keys, state, call)
   local granted, taken = state.granted or {}, 0
   state.stopped_heads = nil
   key_limits.ask_all(state, 'begin_serving')
+  if state.groups then
+    state.groups:serve(true)
+  end
   local function approve(approved)
     if have_terms(state, approved) then
       approvals.add(keys, state, call, approved)
@@ -79,6 +82,10 @@ local function serve_queue(keys, state, call)
     end
     for _, request in ipairs(approved) do
       granted[#granted + 1] = requests.claim(request.requestId, request.owner)
+      if state.groups and request.list then
+        state.granted_lists = state.granted_lists or {}
+        table.insert(state.granted_lists, request.list)
+      end
     end
   end
   local read_first = MOST_SERVED
@@ -104,6 +111,9 @@ local function serve_queue(keys, state, call)
     state.serving = key_limits.fit(state, 1) and 1 or 0
   else
     key_limits.ask_all(state, 'end_serving')
+    if state.groups then
+      state.groups:serve(false)
+    end
     state.serving = 0
     if tally.places > 0 then
       queue.drop(keys, state, tally)

@@ -1,5 +1,6 @@
 -- A key as of now, for scripts that write nothing.
 
+local group_limits = require 'limits/group-limits'
 local heads = require 'queue/heads'
 local holds = require 'lib/holds'
 local in_force = require 'lib/in-force'
@@ -28,6 +29,7 @@ function snapshot.at(keys, now_us, call)
   if call then
     key_limits.take_calendars(state, call)
   end
+  group_limits.begin(keys, state, call or { now_us = now_us, now_ms = now_ms })
   recovery.begin_by_now(state, now_ms)
   key_limits.ask_all(state, 'move', now_us, state)
   if call then
@@ -70,8 +72,8 @@ end
 -- Counts waiters that would be approved. `left`: what they leave of the limits.
 local function count_served(state, call, served, left)
   local held_before = {}
-  for i, limit in ipairs(state.limits) do
-    held_before[i] = limit:held(state)
+  for limit in pairs(left.limits) do
+    held_before[limit] = limit:held(state)
   end
   for _, waiter in ipairs(served) do
     if waiter.keepMillis or waiter.holdMillis then
@@ -79,8 +81,8 @@ local function count_served(state, call, served, left)
       holds.count(state, call, waiter)
     end
   end
-  for i, limit in ipairs(state.limits) do
-    limit:count(limit:free() - left.limits[limit].free, limit:held(state) - held_before[i])
+  for limit, of_limit in pairs(left.limits) do
+    limit:count(limit:free() - of_limit.free, limit:held(state) - held_before[limit])
   end
   state.served = call.now_ms
 end
@@ -98,7 +100,7 @@ local function take_heads(state, call, tally, served)
     end
   end
   local approved, stopped, is_over = heads.pick(state, tally, served.walk, served.left, call.now_ms, most, note)
-  return approved, stopped, is_over and #stopped > 0
+  return approved, stopped, is_over and (#stopped > 0 or state.groups ~= nil)
 end
 
 -- Serves the queue in the state and nowhere else, as lib/serving would for a check. Returns how many still wait, and what it has
@@ -112,9 +114,12 @@ function snapshot.serve(keys, state, call, tally)
     return waiting, served
   end
   key_limits.ask_all(state, 'begin_serving')
+  if state.groups then
+    state.groups:serve(true)
+  end
   local is_blocked = false
   if key_limits.fit(state, 1) then
-    served.walk = heads.walk(keys, state, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
+    served.walk = heads.walk(keys, state, call, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
     served.left = serving.left_of(keys, state, call)
     local approved, stopped
     approved, stopped, is_blocked = take_heads(state, call, tally, served)
@@ -123,6 +128,7 @@ function snapshot.serve(keys, state, call, tally)
       waiting = waiting - #approved
     end
     state.stopped_heads = is_blocked and stopped or nil
+    state.groups_stopped_until = state.groups and state.lists and served.walk:stopped_until(state, call.now_ms)
   end
   local has_room = key_limits.fit(state, 1)
   if not has_room then
@@ -131,6 +137,9 @@ function snapshot.serve(keys, state, call, tally)
   state.serves_more = waiting > 0 and has_room and not is_blocked
   if waiting == 0 then
     key_limits.ask_all(state, 'end_serving')
+    if state.groups then
+      state.groups:serve(false)
+    end
   end
   return waiting, served
 end

@@ -26,7 +26,7 @@ local QUEUE = { 'ticket', 'wake', 'served', 'serving', 'unsorted', 'lists', 'vir
 local HOLDS = { 'held', 'held_ids', 'first_lapse', 'lane_holds', 'unclaimed', 'unclaimed_held', 'lapsed_unclaimed' }
 -- Before these, `extra` has `expires`, which follows from the windows in most keys, what windows and calendars store of the own limit,
 -- and the further limits.
-local EXTRA = { 'hits', 'ends', 'paused_until', 'next_window', 'goes_on', 'recovery_until' }
+local EXTRA = { 'hits', 'ends', 'paused_until', 'next_window', 'goes_on', 'recovery_until', 'groups_until', 'groups_number' }
 -- In `extra` as well. A key of which nothing else is to be said needs none of these either.
 local SAYS_NOTHING_ALONE = { 'max_holds', 'recovery_seen', 'recovery_again', 'set_at' }
 -- What a state without these fields has in their place.
@@ -35,7 +35,7 @@ local NO_EXTRA = {
     stored_expires = 0, ticket = 0, recovery_until = 0, unsorted = 0, serving = 0, served = 0, hits = 0,
     held = 0, held_ids = 0, first_lapse = 0, last_lapse = 0, max_holds = 0, paused_until = 0,
     next_window = 0, recovery_seen = 0, recovery_again = 0, set_at = 0, wake = 0, ends = 0,
-    unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0,
+    unclaimed = 0, lapsed_unclaimed = 0, unclaimed_held = 0, goes_on = 0, virtual_time = 0, groups_until = 0, groups_number = 0,
     lane_holds = {},
   },
 }
@@ -50,7 +50,7 @@ function stored.idle_time(state)
   for i = 2, #state.limits do
     at = math.max(at, state.limits[i]:counts_until())
   end
-  return at
+  return math.max(at, state.groups_until)
 end
 
 local function take(state, fields)

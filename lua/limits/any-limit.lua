@@ -31,7 +31,7 @@ function any_limit.begin(kind, declared, start, ids)
   end
   return setmetatable({
     name = declared.name, window = declared.window, max = declared.max, counts = declared.counts, keeps = declared.keeps,
-    lanes = declared.lanes, lanes_text = declared.lanes_text, algorithm = declared.algorithm, parameter = declared.parameter,
+    lanes = declared.lanes, lanes_text = declared.lanes_text, maxima = declared.maxima, algorithm = declared.algorithm, parameter = declared.parameter,
     start = start, used = 0, ids = ids,
   }, kind)
 end
@@ -101,6 +101,16 @@ function any_limit:set_max(max)
   self.max = max
 end
 
+-- Whether nothing counts, so that the limit might as well begin again.
+function any_limit:counts_nothing()
+  return self.used == 0
+end
+
+-- Whether held approvals take all of it, so that only a lapse makes room by itself.
+function any_limit:is_full_of_held(state)
+  return self:held(state) >= self:capacity()
+end
+
 -- How much may count at once.
 function any_limit:capacity()
   return self.max
@@ -122,7 +132,7 @@ end
 -- Whether a waiter fits into what is left. One that needs more than the maximum, which was lowered since, gets a window
 -- for itself.
 function any_limit:fits_into(free, hits)
-  return self:taken_of(hits) <= free + EPSILON or free >= self:capacity() - EPSILON
+  return self:taken_of(hits) <= free + EPSILON or (self.max > 0 and free >= self:capacity() - EPSILON)
 end
 
 -- Whether a check takes more than may ever count at once.
@@ -194,6 +204,9 @@ end
 
 -- Whether it counts the checks of a list (queue/lists), or, for nil, those that have no lane.
 function any_limit:counts_list(list)
+  if self.group then
+    return list == self.group.id
+  end
   return not self.lanes or self.lanes[list or ''] == true
 end
 

@@ -1,13 +1,13 @@
 -- The ids of a further limit, which the rules list besides the key's own: a hash for each limit has the approvals of
 -- its window, id -> what each takes. Held ids are in it only if the limit keeps what is released, since the others
--- count while they are held. Its name is built here: a declared name costs Redis time in each call.
+-- count while they are held. A limit of a group has a hash for each group. Its name is built here: a declared name costs Redis time in each call.
 
 local digits = require 'lib/digits'
 
 local further_ids = {}
 
 function further_ids.built_name(keys, limit)
-  return keys.state .. ':took:0:' .. limit.name
+  return keys.state .. ':took:0:' .. limit.name .. (limit.group and ':' .. limit.group.id or '')
 end
 
 function further_ids.built_names(keys, limit)

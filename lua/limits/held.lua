@@ -5,7 +5,9 @@ local held = {}
 
 -- The hits and the number of the held approvals that a limit counts.
 function held.counted_by(limit, state)
-  if not limit.lanes then
+  if limit.group then
+    return limit.group.held, limit.group.held_ids
+  elseif not limit.lanes then
     return state.held, state.held_ids
   end
   local hits, ids = 0, 0
@@ -32,6 +34,10 @@ end
 -- When the next lapse may make room in a limit, in ms since 1970; math.huge if none may. An approval that nobody has claimed is
 -- given back to every limit, and another one only where it counts as a held one.
 function held.next_lapse(limit, state)
+  if limit.group and not limit:is_full_of_held(state) then
+    -- Others hold more, and a lapse tells which group has more room.
+    return math.huge
+  end
   return (limit:has_holds() or state.unclaimed + state.unclaimed_held > 0) and held.first_lapse(state) or math.huge
 end
 

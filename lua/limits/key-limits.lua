@@ -13,6 +13,7 @@ local key_limits = {}
 -- Gives a state the limits of parsed rules (lib/limits-text), with windows that begin at `start` and have no approvals.
 function key_limits.begin(state, rules, start)
   state.limits, state.further_text = {}, rules.further_text
+  state.of_groups, state.groups_text = rules.of_groups, rules.groups_text
   for i, declared in ipairs(rules.limits) do
     state.limits[i] = kinds.begin(declared, start)
   end
@@ -66,9 +67,11 @@ end
 
 -- Whether waiters are let go at an even pace.
 function key_limits.have_pace(state)
-  for _, limit in ipairs(state.limits) do
-    if limit.has_pace then
-      return true
+  for _, limits in ipairs({ state.limits, state.of_groups }) do
+    for _, limit in ipairs(limits) do
+      if kinds.has_pace(limit) then
+        return true
+      end
     end
   end
   return false
@@ -76,7 +79,7 @@ end
 
 -- Forgets the ids that are stored under the names of `forgotten`, so that `limit` has none. A call that only looks leaves
 -- them, and counts them no longer.
-local function begin_without_ids(keys, forgotten, limit)
+function key_limits.begin_without_ids(keys, forgotten, limit)
   if keys.is_read_only then
     limit.has_no_ids = true
   else
@@ -113,9 +116,9 @@ function key_limits.take_own(keys, state, declared, call)
   if before:continues_as(own) then
     continue_as(keys, call, before, own)
   else
-    begin_without_ids(keys, before, own)
+    key_limits.begin_without_ids(keys, before, own)
     -- A state that was lost alone has left others.
-    begin_without_ids(keys, own, own)
+    key_limits.begin_without_ids(keys, own, own)
     if not own.has_boundary then
       -- Its ids have the names of hits.
       state.hits = 0
@@ -152,17 +155,15 @@ function key_limits.roll_further(state, now_ms)
   return ended
 end
 
--- The further limits of rules come into force. A limit that the key had before goes on, if it counts in the same way.
-function key_limits.take_further(keys, state, rules, call)
-  if state.further_text == rules.further_text then
-    return
+-- Returns the limits of other rules, declared. One that there was `before` goes on, if it counts in the same way. `begin(declared)`
+-- begins a limit.
+function key_limits.change_limits(keys, state, call, limits_before, declared, begin)
+  local before, limits = {}, {}
+  for _, limit in ipairs(limits_before) do
+    before[limit.name] = limit
   end
-  local before, limits = {}, { state.own }
-  for i = 2, #state.limits do
-    before[state.limits[i].name] = state.limits[i]
-  end
-  for i = 2, #rules.limits do
-    local limit = kinds.begin(rules.limits[i], call.now_ms)
+  for i, each in ipairs(declared) do
+    local limit = begin(each)
     limit:move(call.now_us)
     local kept = before[limit.name]
     local counts_alike = kept and kept.counts == limit.counts and kept.keeps == limit.keeps
@@ -172,41 +173,111 @@ function key_limits.take_further(keys, state, rules, call)
       continue_as(keys, call, kept, limit)
     else
       -- Ids may be left from before the key was idle.
-      begin_without_ids(keys, limit, limit)
+      key_limits.begin_without_ids(keys, limit, limit)
       limit:hold(held.counted_by(limit, state))
       if counts_alike then
         limit:carry(state, kept:sum(state))
       end
     end
-    keep_while_counted(state, limit)
     limits[i] = limit
   end
   for _, limit in pairs(before) do
-    begin_without_ids(keys, limit, limit)
+    key_limits.begin_without_ids(keys, limit, limit)
   end
+  return limits
+end
+
+-- The further limits of rules come into force.
+function key_limits.take_further(keys, state, rules, call)
+  if state.further_text == rules.further_text then
+    return
+  end
+  local function begin(declared)
+    return kinds.begin(declared, call.now_ms)
+  end
+  local limits = key_limits.change_limits(
+    keys, state, call, { unpack(state.limits, 2) }, { unpack(rules.limits, 2) }, begin
+  )
+  for _, limit in ipairs(limits) do
+    keep_while_counted(state, limit)
+  end
+  table.insert(limits, 1, state.own)
   state.limits, state.further_text, state.made_room = limits, rules.further_text, true
+  if (#state.of_groups > 0) ~= (#rules.of_groups > 0) then
+    -- Nothing that groups had counts from now on.
+    state.groups_number, state.groups_are_new = state.groups_number + 1, true
+  end
+  state.of_groups, state.groups_text = rules.of_groups, rules.groups_text
+end
+
+-- The group (limits/group-limits) of a list; nil if it is none, or no group has anything to itself.
+local function group_of(state, list)
+  return state.groups and list and state.groups:of(list)
 end
 
 -- The limits that count a list, or, without one, those that count all lists, among them the own one.
 function key_limits.counting(state, list)
-  if #state.limits == 1 then
+  local group = group_of(state, list)
+  if #state.limits == 1 and not group then
     return state.limits
   end
   local limits = {}
   for _, limit in ipairs(state.limits) do
     limits[#limits + 1] = limit:counts_list(list) and limit or nil
   end
+  for _, limit in ipairs(group and group.limits or {}) do
+    limits[#limits + 1] = limit
+  end
   return limits
 end
 
--- Whether the hits fit into all limits that count a list.
+-- What counts in the group of a list changes, if it is one.
+local function note_change(state, list)
+  local group = group_of(state, list)
+  if group then
+    group.is_changed = true
+  end
+end
+
+-- All limits in which an approval of a list may count.
+local function all_of(state, list)
+  local group = group_of(state, list)
+  if not group then
+    return state.limits
+  end
+  local limits = { unpack(state.limits) }
+  for _, limit in ipairs(group.limits) do
+    limits[#limits + 1] = limit
+  end
+  return limits
+end
+
+function key_limits.is_group_paused(state, list)
+  local group = group_of(state, list)
+  return group ~= nil and group.paused_until > 0
+end
+
+-- Whether the hits fit into all limits that count a list, and its group is not paused.
 function key_limits.fit(state, hits, list)
+  if key_limits.is_group_paused(state, list) then
+    return false
+  end
   for _, limit in ipairs(key_limits.counting(state, list)) do
     if not limit:fits(hits) then
       return false
     end
   end
   return true
+end
+
+-- Whether any of them has a maximum of 0, so that no turn ever comes.
+function key_limits.is_any_closed(state, list)
+  for _, limit in ipairs(key_limits.counting(state, list)) do
+    if limit.max == 0 then
+      return true
+    end
+  end
+  return false
 end
 
 function key_limits.is_any_below(state, hits, list)
@@ -225,8 +296,16 @@ local function free_ids(keys, state, call, limit, is_held)
   return limit:keeps_id_of(true) and free or free - state.unclaimed
 end
 
--- Whether each limit that counts a list keeps the id of one more approval.
+-- Whether the key has no room for the group of a list, of which nothing is stored.
+function key_limits.is_full_for_group(state, list)
+  return #state.of_groups > 0 and group_of(state, list) ~= nil and state.groups:is_full_for(list)
+end
+
+-- Whether each limit that counts a list keeps the id of one more approval, and the key its group.
 function key_limits.have_free_ids(keys, state, call, is_held, list)
+  if key_limits.is_full_for_group(state, list) then
+    return false
+  end
   for _, limit in ipairs(key_limits.counting(state, list)) do
     if free_ids(keys, state, call, limit, is_held) <= 0 then
       return false
@@ -235,11 +314,17 @@ function key_limits.have_free_ids(keys, state, call, is_held, list)
   return true
 end
 
--- What is left for waiters of each limit, to be taken by `key_limits.take_left`.
+-- What is left for waiters of each limit, to be taken by `key_limits.take_left`. Limits of groups are looked at when they are asked for.
 function key_limits.left(keys, state, call)
-  local left = {}
+  local left = setmetatable({}, {
+    __index = function(of_limits, limit)
+      local of_limit = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
+      of_limits[limit] = of_limit
+      return of_limit
+    end,
+  })
   for _, limit in ipairs(state.limits) do
-    left[limit] = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
+    local _ = left[limit]
   end
   return left
 end
@@ -258,6 +343,9 @@ end
 -- and whether any lacks room for its id. `list`: its lane or group, or nil.
 function key_limits.take_left(state, left, hits, is_held, list)
   local limits, lacking, lacks_ids = key_limits.counting(state, list), nil, false
+  if key_limits.is_group_paused(state, list) then
+    lacking = { group_of(state, list) }
+  end
   for _, limit in ipairs(limits) do
     local lacks_id = limit:keeps_id_of(is_held) and left[limit].ids <= 0
     if lacks_id or not limit:fits_into(left[limit].free, hits) then
@@ -274,15 +362,17 @@ function key_limits.take_left(state, left, hits, is_held, list)
   end
 end
 
--- This number of hits and ids more are held in a lane, or without one.
-function key_limits.hold(state, hits, ids, lane)
-  for _, limit in ipairs(key_limits.counting(state, lane)) do
+-- This number of hits and ids more are held in a list, or without one.
+function key_limits.hold(state, hits, ids, list)
+  note_change(state, list)
+  for _, limit in ipairs(key_limits.counting(state, list)) do
     limit:hold(hits, ids)
   end
 end
 
 -- Takes what an approval needs of each limit that counts its list, except what a hold takes.
 function key_limits.take(keys, state, call, id, hits, is_held, list)
+  note_change(state, list)
   for _, limit in ipairs(key_limits.counting(state, list)) do
     limit:take(keys, state, call, id, hits, is_held)
   end
@@ -290,8 +380,9 @@ end
 
 -- An approval counts no longer because it is held, but as it would have without a hold. A limit that has taken what it needs,
 -- though it is held, takes no more.
-function key_limits.take_from_hold(keys, state, call, id, hits, lane)
-  for _, limit in ipairs(key_limits.counting(state, lane)) do
+function key_limits.take_from_hold(keys, state, call, id, hits, list)
+  note_change(state, list)
+  for _, limit in ipairs(key_limits.counting(state, list)) do
     if not limit:keeps_id_of(true) then
       limit:take(keys, state, call, id, hits, false)
     elseif limit == state.own then
@@ -300,9 +391,29 @@ function key_limits.take_from_hold(keys, state, call, id, hits, lane)
   end
 end
 
--- Gives back what an approval takes of each limit. Returns whether any had it, other than as a held one.
-function key_limits.give_back(keys, state, id, is_held, is_unused)
-  return key_limits.ask_all(state, 'give_back', keys, state, id, is_held, is_unused)
+-- Gives back what an approval takes of each limit. `list`: of its request, if there is a record. Returns whether any had it, other than as
+-- a held one.
+function key_limits.give_back(keys, state, id, list, is_held, is_unused)
+  local any = false
+  for _, limit in ipairs(all_of(state, list)) do
+    any = limit:give_back(keys, state, id, is_held, is_unused) or any
+  end
+  if any then
+    note_change(state, list)
+  end
+  return any
+end
+
+-- Gives an approval other hits. Returns whether any limit has it, other than as a held one.
+function key_limits.amend(keys, state, id, list, hits, is_held)
+  local any = false
+  for _, limit in ipairs(all_of(state, list)) do
+    any = limit:amend(keys, state, id, hits, is_held) or any
+  end
+  if any then
+    note_change(state, list)
+  end
+  return any
 end
 
 -- A check that is denied takes what is left of the fixed windows by hits that lack room for it, as if a vendor had reported that
@@ -311,6 +422,7 @@ function key_limits.take_rest(state, call, hits, list)
   for _, limit in ipairs(key_limits.counting(state, list)) do
     if limit.has_boundary and limit.counts == 'hits' and limit:free() > 0 and not limit:fits(hits) then
       limit:report(state, call, 0)
+      note_change(state, list)
     end
   end
 end
@@ -322,6 +434,9 @@ function key_limits.refund(keys, state, hits, lane)
   for _, limit in ipairs(key_limits.counting(state, lane)) do
     if limit.has_boundary then
       local refunded = limit:refund(state, hits)
+      if refunded > 0 then
+        note_change(state, lane)
+      end
       if limit == state.own and refunded > 0 then
         own_ids.note_other_hits(keys, state)
         of_own = refunded
@@ -332,8 +447,8 @@ function key_limits.refund(keys, state, hits, lane)
 end
 
 -- What an approval that is not held takes of the first limit that has it; nil if none has.
-function key_limits.taken_by(keys, state, id)
-  for _, limit in ipairs(state.limits) do
+function key_limits.taken_by(keys, state, id, list)
+  for _, limit in ipairs(all_of(state, list)) do
     local taken = not limit.has_no_ids and limit:taken_by(keys, state, id)
     if taken then
       return taken
@@ -343,7 +458,7 @@ end
 
 -- What the approvals take of all limits together.
 function key_limits.used_of_all(state)
-  local sum = 0
+  local sum = state.groups and state.groups:used() or 0
   for _, limit in ipairs(state.limits) do
     sum = sum + limit:exact_used()
   end

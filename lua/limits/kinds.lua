@@ -23,6 +23,11 @@ function kinds.has_boundary(limit)
   return BY_ALGORITHM[limit.algorithm].has_boundary or false
 end
 
+-- Whether waiters for a limit, of a state or of rules, are let go at an even pace.
+function kinds.has_pace(limit)
+  return BY_ALGORITHM[limit.algorithm].has_pace or false
+end
+
 -- Whether a limit is as rules declare it, up to its maximum and the length of its window.
 function kinds.is_same(limit, declared)
   return limit.algorithm == declared.algorithm and limit.parameter == declared.parameter

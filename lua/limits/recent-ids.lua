@@ -16,7 +16,7 @@ local recent_ids = {}
 -- Built once in a call, since each name costs as much as a command.
 function recent_ids.built_names(keys, limit)
   if not limit.id_names then
-    local suffix = limit.name and ':' .. limit.name or ''
+    local suffix = (limit.name and ':' .. limit.name or '') .. (limit.group and ':' .. limit.group.id or '')
     limit.id_names = { keys.state .. ':took:0' .. suffix, keys.state .. ':took:1' .. suffix }
   end
   return limit.id_names

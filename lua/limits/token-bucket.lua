@@ -60,6 +60,10 @@ function token_bucket:read(_, stored)
   self.drained, self.excess_left, self.now_us = self.level, self.excess, self.time
 end
 
+function token_bucket:counts_nothing()
+  return self.used == 0 and self.excess_left == 0
+end
+
 -- Each check asks several times. `math.min` would take twice as long.
 function token_bucket:capacity()
   local burst, max = self.parameter, self.max

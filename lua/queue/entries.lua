@@ -3,7 +3,8 @@
 --
 -- A ticket is the time of arrival in Redis's microseconds, raised if needed, so that no ticket is given out twice.
 -- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
--- sixteen digits until the year 2286, so tickets and entries sort as texts.
+-- sixteen digits until the year 2286, so tickets and entries sort as texts. In a group with lanes, an entry has the ticket less the
+-- head start of its lane in the place of the ticket.
 
 local chunks = require 'lib/chunks'
 local reads = require 'lib/reads'
@@ -29,8 +30,22 @@ function entries.ticket_of(entry)
   return string.sub(entry, start, start + entries.TICKET - 1)
 end
 
+-- The ticket in the entry of a waiter.
+local function ticket_in_entry(waiter)
+  local list, ticket = waiter.list, waiter.ticket
+  if list and list.headStartMillis and list.kind == 'group' then
+    return entries.format_ticket(tonumber(ticket) - list.headStartMillis * 1000)
+  end
+  return ticket
+end
+
+-- What an entry begins with, after its list.
+function entries.start_of(waiter)
+  return ticket_in_entry(waiter) .. ':' .. waiter.requestId
+end
+
 function entries.format(waiter, replica_id)
-  return waiter.ticket .. ':' .. waiter.requestId .. '@' .. replica_id
+  return entries.start_of(waiter) .. '@' .. replica_id
 end
 
 -- The waiters of entries: their requests, with `text`, the entry, `replica_id`, under which their places count, and `is_waiting`,
@@ -48,9 +63,9 @@ function entries.read(keys, texts)
   local found, seen = requests.find_all(keys, nil, ids), {}
   for i, entry in ipairs(read) do
     local request = found[entry.requestId]
-    if request and request.state == requests.WAITING and request.ticket == entry.ticket and not seen[entry.ticket] then
+    if request and request.state == requests.WAITING and ticket_in_entry(request) == entry.ticket and not seen[entry.requestId] then
       request.text, request.replica_id, request.is_waiting = entry.text, request.replica_id or entry.replica_id, true
-      read[i], seen[entry.ticket] = request, true
+      read[i], seen[entry.requestId] = request, true
     end
   end
   return read

@@ -14,10 +14,13 @@ local heads = {}
 
 -- A script reads at least this many entries if it may have to skip some at the head.
 local LEAST_READ = 100
+-- A walk stops at most this many groups that stop nobody else.
+local MOST_STOPPED = 500
 
+-- Whether any of these limits counts all lists. A group that is paused may be among them.
 local function counts_all(limits)
   for _, limit in ipairs(limits) do
-    if not limit.lanes then
+    if not (limit.lanes or limit.group or limit.counts_list and limit.paused_until) then
       return true
     end
   end
@@ -25,8 +28,8 @@ local function counts_all(limits)
 end
 
 -- Whether a waiter fits into what is left of the limits and the holds, which it takes. If it does not, returns a function
--- that says which lists wait on behind it: those that a limit counts in which it lacks room. An approval that is held only
--- for the caller of a kept place takes no hold, but its id has to be kept when it is claimed.
+-- that says which lists wait on behind it: those that a limit counts in which it lacks room; and whether that is its group alone. An approval that is held only for the caller of a kept place takes no hold, but its id has to be kept when it is
+-- claimed.
 function heads.stops_of(state, left, entry)
   local is_held = entry.holdMillis ~= nil
   if is_held and left.holds <= 0 then
@@ -39,6 +42,7 @@ function heads.stops_of(state, left, entry)
   elseif lacks_ids or counts_all(lacking) then
     return turn_walk.all
   end
+  local has_group = state.groups and entry.list and state.groups:of(entry.list.id)
   return function(list)
     for _, limit in ipairs(lacking) do
       if limit:counts_list(list) then
@@ -46,34 +50,42 @@ function heads.stops_of(state, left, entry)
       end
     end
     return false
-  end
+  end, has_group ~= nil
 end
 
 -- Begins a walk over the waiters in the order of their turns: of at most `most`, and `read_first` entries of one list, since
 -- withdrawn ones may stand before those of waiters. It changes nothing until it is written.
-function heads.walk(keys, state, tally, most, read_first)
+function heads.walk(keys, state, call, tally, most, read_first)
   if state.lists then
-    return turn_walk.begin(keys, state, most)
+    return turn_walk.begin(keys, state, most, call.now_ms)
   end
   return entries.walk(keys, entries.length(keys) == tally.living and most or read_first)
 end
 
 -- Goes on with a walk. `stops_of(entry)`: what a waiter that counts stops, or nil if it may be taken. Calls
 -- `on(entry, counts, stops, of)` for each entry: whether its waiter counts, what it stops, and its list. Returns those that may
--- be taken, at most this number, those that may not, and whether there are no more.
+-- be taken, at most this number, those that may not, whether there are no more, and, apart from those, the heads that stop their
+-- groups alone.
 local function go_on(state, tally, walk, now_ms, most, stops_of, on)
-  local taken, stopped = {}, {}
+  local taken, stopped, stopped_alone = {}, {}, {}
   while #taken < most do
     local entry, of = walk:next()
     if not entry then
-      return taken, stopped, true
+      return taken, stopped, true, stopped_alone
+    elseif #stopped_alone == MOST_STOPPED then
+      return taken, stopped, false, stopped_alone
     end
-    local counts = heads.counts(state, tally, entry, now_ms)
-    local stops = counts and stops_of(entry)
+    local counts, stops, is_alone = heads.counts(state, tally, entry, now_ms), nil, false
+    if counts then
+      stops, is_alone = stops_of(entry)
+    end
     if on then
       on(entry, counts, stops, of)
     end
-    if stops then
+    if stops and is_alone then
+      stopped_alone[#stopped_alone + 1] = entry
+      walk:stop(stops, entry)
+    elseif stops then
       stopped[#stopped + 1] = entry
       walk:stop(stops)
     else
@@ -81,7 +93,7 @@ local function go_on(state, tally, walk, now_ms, most, stops_of, on)
       taken[#taken + 1] = counts and entry or nil
     end
   end
-  return taken, stopped, false
+  return taken, stopped, false, stopped_alone
 end
 
 -- The same as long as waiters fit into what is `left`, which they take.
@@ -96,27 +108,29 @@ end
 -- Returns how many entries it took, and the heads that need more than is left if only such ones are left, else nil.
 function heads.take(keys, state, call, room, most, approve)
   local tally, now_ms = state.tally, call.now_ms
-  local walk = heads.walk(keys, state, tally, most, math.max(most, LEAST_READ))
+  local walk = heads.walk(keys, state, call, tally, most, math.max(most, LEAST_READ))
   local forgotten, taken = {}, 0
   local approved, stopped, is_over = heads.pick(state, tally, walk, room, now_ms, most, function(entry, counts, stops)
     taken = taken + (stops and 0 or 1)
     if not stops and entry.is_waiting then
       replicas.add_places(tally, entry.replica_id, -1, now_ms)
-      if not (counts and requests.is_recorded(entry)) then
+      if not (counts and requests.is_recorded(state, entry)) then
         forgotten[#forgotten + 1] = entry.requestId
       end
     end
   end)
   approve(approved)
-  if tally.places == 0 or (taken == 0 and #stopped == 0) then
+  local has_stopped = walk.has_touched and walk:has_touched() or lists.has_stopped(keys, state)
+  if tally.places == 0 or (taken == 0 and #stopped == 0 and not has_stopped) then
     -- The list is at its end.
     requests.forget(keys, forgotten)
     queue.drop(keys, state, tally)
-  elseif taken > 0 then
+  elseif taken > 0 or has_stopped then
     requests.forget(keys, forgotten)
     walk:write(state)
   end
-  return taken, is_over and #stopped > 0 and stopped or nil
+  local is_left = #stopped > 0 or (has_stopped and not walk.has_more and tally.places > 0)
+  return taken, is_over and is_left and stopped or nil
 end
 
 -- Whether a kept place has outlived its longest wait, and its replica too, which would have ended it. `waiter`: an entry or a record.
@@ -197,9 +211,13 @@ end
 
 -- The waiters that would be next if they had room. None has.
 function heads.find_stopped(state, call, tally, walk, left)
-  local _, stopped = go_on(state, tally, walk, call.now_ms, 1, function(entry)
-    return heads.stops_of(state, left, entry) or turn_walk.all
+  local _, stopped, _, stopped_alone = go_on(state, tally, walk, call.now_ms, 1, function(entry)
+    local stops, is_alone = heads.stops_of(state, left, entry)
+    return stops or turn_walk.all, is_alone
   end)
+  for _, entry in ipairs(stopped_alone) do
+    stopped[#stopped + 1] = entry
+  end
   return stopped
 end
 
@@ -209,7 +227,7 @@ function heads.first_waiters(keys, state, tally, now_ms, most, read_first)
   if tally.places == 0 or most == 0 then
     return {}
   end
-  local walk = heads.walk(keys, state, tally, most, read_first)
+  local walk = heads.walk(keys, state, { now_ms = math.huge }, tally, most, read_first)
   return (go_on(state, tally, walk, now_ms, most, function() end))
 end
 

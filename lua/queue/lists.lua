@@ -8,7 +8,9 @@
 -- Names in Redis:
 --   queue         a sorted set of the entries of all lists (queue/entries), with score 0: a list is a range of it
 --   heads:lane    a sorted set of the lanes with waiters, `<ticket of the head>:<list>`, by their order keys
---   heads:group   the same of the groups
+--   heads:group   the same of the groups, but for those that are stopped
+--   heads:stopped the heads of groups that lack room in a limit of their own, or are paused (limits/group-limits), and stop nobody
+--                 else: by when they may have room, in ms since 1970
 -- A list is `<kind>:<name>`, with the name percent-encoded.
 --
 -- The state's field `lists` has the kinds with waiters, the first one first. It is absent in a key with one list
@@ -26,7 +28,7 @@ local reads = require 'lib/reads'
 
 local lists = {
   FIFO = 'fifo:',
-  KINDS_WITH_HEADS = { 'lane', 'group' },
+  KINDS_WITH_HEADS = { 'lane', 'group', 'stopped' },
 }
 
 function lists.heads_name(keys, kind)
@@ -34,14 +36,19 @@ function lists.heads_name(keys, kind)
 end
 
 local function built_names(keys)
-  return lists.heads_name(keys, 'lane'), lists.heads_name(keys, 'group')
+  return lists.heads_name(keys, 'lane'), lists.heads_name(keys, 'group'), lists.heads_name(keys, 'stopped')
 end
 
 function lists.kind_of(id)
   return string.sub(id, 1, string.find(id, ':', 1, true) - 1)
 end
 
--- The id of a list if it is a lane, else nil. `list`: nil for none.
+-- The id of a list; nil for none.
+function lists.id_of(list)
+  return list and list.id
+end
+
+-- The same if it is a lane, else nil.
 function lists.lane_of(list)
   return list and list.kind == 'lane' and list.id or nil
 end
@@ -52,9 +59,9 @@ function lists.format_key(key)
 end
 
 function lists.expire(keys, state, expire_at)
-  if state.lists then
-    for _, name in ipairs({ built_names(keys) }) do
-      redis.call('PEXPIREAT', name, expire_at)
+  for _, kind in ipairs(state.lists and lists.KINDS_WITH_HEADS or {}) do
+    if kind ~= 'stopped' or state.groups then
+      redis.call('PEXPIREAT', lists.heads_name(keys, kind), expire_at)
     end
   end
 end
@@ -62,6 +69,10 @@ end
 -- `has_lost`: there may be heads that the state does not know.
 function lists.drop(keys, state, has_lost)
   if state.lists or has_lost then
+    for _, head in ipairs(state.groups and lists.heads_due(keys, '+inf', -1) or {}) do
+      local _, id = lists.split_head(head)
+      state.groups:of(id).tag = nil
+    end
     redis.call('UNLINK', built_names(keys))
     state.lists, state.virtual_time = nil, 0
   end
@@ -70,10 +81,6 @@ end
 -- The first entries of a list. `most`: how many; -1 for all.
 function lists.first_of(keys, id, most)
   return reads.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
-end
-
-local function head_of(entry, id)
-  return entries.ticket_of(entry) .. ':' .. id
 end
 
 function lists.split_head(head)
@@ -116,11 +123,78 @@ function lists.key_of_changed(virtual_time, kind, key, before, now)
   return share_before == share and key or math.max(virtual_time, key - share_before + share)
 end
 
-local function is_empty(keys, kind)
+-- Whether any group is stopped.
+function lists.has_stopped(keys, state)
+  return state.groups ~= nil and redis.call('ZCARD', lists.heads_name(keys, 'stopped')) > 0
+end
+
+local function is_empty(keys, state, kind)
   if kind == 'fifo' then
     return #lists.first_of(keys, lists.FIFO, 1) == 0
   end
-  return redis.call('ZCARD', lists.heads_name(keys, kind)) == 0
+  return redis.call('ZCARD', lists.heads_name(keys, kind)) == 0 and not (kind == 'group' and lists.has_stopped(keys, state))
+end
+
+-- Until when the group that may have room first is stopped, later than `after`, in ms since 1970; nil if none is.
+function lists.first_stopped_until(keys, after)
+  local name = lists.heads_name(keys, 'stopped')
+  return tonumber(redis.call('ZRANGE', name, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
+end
+
+-- The heads of at most `most` groups that are stopped no later than this.
+function lists.heads_due(keys, now_ms, most)
+  return reads.add(redis.call('ZRANGE', lists.heads_name(keys, 'stopped'), '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most), 1)
+end
+
+-- The time of all members of a sorted set has come, whose scores are times.
+function lists.make_all_due(name)
+  local scored = {}
+  for _, member in ipairs(reads.add(redis.call('ZRANGE', name, 0, -1), 1)) do
+    scored[#scored + 1], scored[#scored + 2] = 0, member
+  end
+  chunks.call('ZADD', name, scored)
+end
+
+-- All groups that are stopped may have room.
+function lists.bring_all_back(keys)
+  lists.make_all_due(lists.heads_name(keys, 'stopped'))
+end
+
+-- The head of a list in the order of turns, if it is this entry.
+function lists.head_of(entry, id)
+  return entries.ticket_of(entry) .. ':' .. id
+end
+
+-- A group that is stopped may have room now.
+function lists.bring_back_later(keys, id)
+  local head = lists.first(keys, id)
+  if head then
+    redis.call('ZADD', lists.heads_name(keys, 'stopped'), 'XX', 0, lists.head_of(head, id))
+  end
+end
+
+-- Takes a head out of the order of turns. Returns its order key, nil if it was not there, and, for a group that is stopped, until when.
+local function take_head(keys, state, kind, head, id)
+  local name = lists.heads_name(keys, kind)
+  local key = tonumber(redis.call('ZSCORE', name, head))
+  if key or kind ~= 'group' or not state.groups then
+    redis.call('ZREM', name, head)
+    return key
+  end
+  local stopped_name = lists.heads_name(keys, 'stopped')
+  local stopped_until = redis.call('ZSCORE', stopped_name, head)
+  redis.call('ZREM', stopped_name, head)
+  return stopped_until and state.groups:of(id).tag, stopped_until
+end
+
+-- Puts a head into the order of turns. `stopped_until`: of a group that is stopped, which has room for its new head, perhaps.
+local function put_head(keys, state, kind, key, head, id, stopped_until)
+  if stopped_until then
+    state.groups:of(id).tag, state.groups:of(id).has_room = key, true
+    redis.call('ZADD', lists.heads_name(keys, 'stopped'), stopped_until, head)
+  else
+    redis.call('ZADD', lists.heads_name(keys, kind), lists.format_key(key), head)
+  end
 end
 
 function lists.end_empty_kinds(keys, state)
@@ -128,7 +202,7 @@ function lists.end_empty_kinds(keys, state)
   -- Heads that have replaced all others have no expiry.
   state.needs_expiry = true
   for _, kind in ipairs(state.lists) do
-    if not is_empty(keys, kind) then
+    if not is_empty(keys, state, kind) then
       left[#left + 1] = kind
     elseif kind == 'group' then
       state.virtual_time = 0
@@ -173,19 +247,19 @@ local function add_to(keys, state, id, new)
   for _, waiter in ipairs(new) do
     scored[#scored + 1], scored[#scored + 2] = 0, waiter.text
   end
-  local before, name, head = lists.first(keys, id), lists.heads_name(keys, kind), new[1]
+  local before, head = lists.first(keys, id), new[1]
   begin_kind(state, kind)
   chunks.call('ZADD', keys.queue, scored)
   if kind == 'fifo' or (before and before < head.text) then
     return
   end
-  local key = kind == 'lane' and key_of_lane(head) or state.virtual_time + lists.share_of(head)
+  local key, stopped_until = kind == 'lane' and key_of_lane(head) or state.virtual_time + lists.share_of(head), nil
   if before then
-    local key_before = tonumber(redis.call('ZSCORE', name, head_of(before, id))) or key
-    redis.call('ZREM', name, head_of(before, id))
-    key = lists.key_of_changed(state.virtual_time, kind, key_before, entries.read(keys, { before })[1], head)
+    local key_before
+    key_before, stopped_until = take_head(keys, state, kind, lists.head_of(before, id), id)
+    key = lists.key_of_changed(state.virtual_time, kind, key_before or key, entries.read(keys, { before })[1], head)
   end
-  redis.call('ZADD', name, lists.format_key(key), head_of(head.text, id))
+  put_head(keys, state, kind, key, lists.head_of(head.text, id), id, stopped_until)
 end
 
 -- Calls `act(keys, state, id, waiters)` for each list of these waiters, in the order of the first ones.
@@ -228,15 +302,15 @@ function lists.first(keys, id)
   return lists.first_of(keys, id, 1)[1]
 end
 
--- How many entries a list has, or has before a ticket, which is a text.
-function lists.count(keys, id, ticket)
-  return redis.call('ZLEXCOUNT', keys.queue, '[' .. id .. ' ', '(' .. id .. (ticket and ' ' .. ticket or '!'))
+-- How many entries a list has, or has before one that starts with a text.
+function lists.count(keys, id, start)
+  return redis.call('ZLEXCOUNT', keys.queue, '[' .. id .. ' ', '(' .. id .. (start and ' ' .. start or '!'))
 end
 
 -- The entry of a waiter in a list; nil if it has none.
 local function find_entry(keys, id, waiter)
-  local start = id .. ' ' .. waiter.ticket
-  return redis.call('ZRANGE', keys.queue, '[' .. start .. ':', '(' .. start .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
+  local start = id .. ' ' .. entries.start_of(waiter)
+  return redis.call('ZRANGE', keys.queue, '[' .. start .. '@', '(' .. start .. 'A', 'BYLEX', 'LIMIT', 0, 1)[1]
 end
 
 -- Waiters leave a list without an approval. Their records are still there.
@@ -251,12 +325,12 @@ local function remove_from(keys, state, id, waiters)
   if kind == 'fifo' or (first and first.text == head.text) then
     return
   end
-  local name, before = lists.heads_name(keys, kind), head_of(head.text, id)
-  local key = tonumber(redis.call('ZSCORE', name, before)) or state.virtual_time
-  redis.call('ZREM', name, before)
+  local key, stopped_until = take_head(keys, state, kind, lists.head_of(head.text, id), id)
   if first then
-    key = lists.key_of_changed(state.virtual_time, kind, key, head, first)
-    redis.call('ZADD', name, lists.format_key(key), head_of(first.text, id))
+    key = lists.key_of_changed(state.virtual_time, kind, key or state.virtual_time, head, first)
+    put_head(keys, state, kind, key, lists.head_of(first.text, id), id, stopped_until)
+  elseif stopped_until then
+    state.groups:of(id).tag = nil
   end
 end
 
@@ -274,7 +348,7 @@ end
 
 local function has_lost_heads(keys, state)
   for _, kind in ipairs(state.lists) do
-    if is_empty(keys, kind) then
+    if is_empty(keys, state, kind) then
       return true
     end
   end
@@ -292,7 +366,7 @@ end
 function lists.find_leftovers(keys, state)
   state.lists = {}
   for _, kind in ipairs({ 'fifo', 'group', 'lane' }) do
-    if not is_empty(keys, kind) then
+    if not is_empty(keys, state, kind) then
       table.insert(state.lists, kind)
     end
   end

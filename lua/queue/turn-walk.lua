@@ -3,6 +3,7 @@
 
 local chunks = require 'lib/chunks'
 local entries = require 'queue/entries'
+local group_limits = require 'limits/group-limits'
 local lists = require 'queue/lists'
 local reads = require 'lib/reads'
 
@@ -10,6 +11,8 @@ local turn_walk = {}
 turn_walk.__index = turn_walk
 
 local MOST_READ_AT_ONCE = 500
+-- A call brings back this many groups that were stopped, and those in which it has made room.
+local MOST_BROUGHT_BACK = 500
 -- As many lanes as a rule may have.
 local LEAST_OPENED = 5
 
@@ -40,6 +43,47 @@ local function new_list(rank, kind, id, key, ticket)
   return { rank = rank, kind = kind, id = id, key = key, ticket = ticket, entries = {}, position = 1, size = 2 }
 end
 
+-- The place of a kind in the order of kinds.
+local function rank_in(kinds, kind)
+  for rank, each in ipairs(kinds) do
+    if each == kind then
+      return rank
+    end
+  end
+end
+
+local function touch(self, list)
+  if not list.is_touched then
+    list.is_touched, self.touched[#self.touched + 1] = true, list
+  end
+end
+
+-- Groups that were stopped have their turns again, if they may have room by now, or the call has made it. They gain nothing from
+-- having been stopped: the tag of each is at least that of a new head.
+local function bring_back(self, state, now_ms)
+  local heads, seen = lists.heads_due(self.keys, now_ms, MOST_BROUGHT_BACK), {}
+  self.has_more = #heads == MOST_BROUGHT_BACK
+  for _, id in ipairs(state.groups:take_changed()) do
+    local entry = lists.first(self.keys, id)
+    local head = entry and lists.head_of(entry, id)
+    if head and redis.call('ZSCORE', lists.heads_name(self.keys, 'stopped'), head) then
+      heads[#heads + 1] = head
+    end
+  end
+  for _, head in ipairs(heads) do
+    local ticket, id = lists.split_head(head)
+    local group, rank = state.groups:of(id), rank_in(self.kinds, 'group')
+    if rank and not seen[head] then
+      seen[head], group.is_back = true, true
+      local waiter = entries.read(self.keys, lists.first_of(self.keys, id, 1))[1]
+      local list = new_list(rank, 'group', id, math.max(group.tag or 0, self.virtual_time + lists.share_of(waiter)), ticket)
+      list.head, list.was_stopped = head, true
+      touch(self, list)
+      put(self.open, list)
+    end
+  end
+end
+
 -- Begins a walk that is to take `most` waiters: as many lists are opened first, and more as they are needed, since others
 -- may be stopped or have only dead waiters.
 --   open     the open lists, the next one last
@@ -50,12 +94,17 @@ end
 --   stops    what the walk has been told to stop
 --   stopped  lists that are stopped: id -> list
 --   over     the ids of lists that have no waiters left
-function turn_walk.begin(keys, state, most)
-  return setmetatable({
-    keys = keys, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
+--   has_more whether more groups may be brought back
+function turn_walk.begin(keys, state, most, now_ms)
+  local walk = setmetatable({
+    keys = keys, state = state, open = {}, taken = {}, touched = {}, virtual_time = state.virtual_time,
     kinds = state.lists, rank = 1, opened = 0, at_once = math.max(most, LEAST_OPENED), stops = {}, stopped = {},
     over = {},
   }, turn_walk)
+  if state.groups then
+    bring_back(walk, state, now_ms)
+  end
+  return walk
 end
 
 local function is_stopped(self, id)
@@ -101,10 +150,10 @@ local function may_miss_one(self)
   local first = self.open[#self.open]
   if not self.kinds[self.rank] then
     return false
-  elseif not first then
+  elseif not first or first.rank > self.rank then
     return true
   end
-  return first.rank == self.rank and is_before(self.last, first)
+  return first.rank == self.rank and (not self.last or is_before(self.last, first))
 end
 
 -- The first waiter of a list that is not taken; nil if there is none. At first, two are read, since the second one is the head
@@ -137,7 +186,7 @@ function turn_walk:next()
     end
     table.remove(self.open)
     self.over[list.id] = true
-    self.touched[#self.touched + 1] = list
+    touch(self, list)
   end
 end
 
@@ -156,15 +205,13 @@ function turn_walk:take(is_approved)
   local entry = list.entries[list.position]
   list.position = list.position + 1
   self.taken[#self.taken + 1] = entry.text
-  if not list.is_touched then
-    list.is_touched, self.touched[#self.touched + 1] = true, list
-  end
+  touch(self, list)
   if is_approved and list.kind == 'group' then
     self.virtual_time = list.key
   end
   local following = first_left(self, list)
   if following then
-    list.ticket = following.ticket
+    list.ticket = entries.ticket_of(following.text)
     list.key = key_after(self.virtual_time, list, entry, is_approved, following)
     put(self.open, list)
   else
@@ -177,8 +224,13 @@ function turn_walk.all()
 end
 
 -- The heads of these lists wait on, and nobody passes them in their lists. `stops(id)`: whether a list is stopped, or
--- `turn_walk.all`.
-function turn_walk:stop(stops)
+-- `turn_walk.all`. `head`: of a group that stops nobody else.
+function turn_walk:stop(stops, head)
+  local next_list = self.open[#self.open]
+  if head and next_list.kind == 'group' then
+    next_list.stopped_head = head
+    touch(self, next_list)
+  end
   local left = {}
   for _, list in ipairs(self.open) do
     if stops(list.id) then
@@ -229,10 +281,45 @@ function turn_walk:rank_of(kind)
       while self.rank == rank and not has_left(self, kind) do
         open_more(self)
       end
-      return (self.rank < rank or has_left(self, kind)) and rank or math.huge
+      local has_stopped = kind == 'group' and lists.has_stopped(self.keys, self.state)
+      return (self.rank < rank or has_left(self, kind) or has_stopped) and rank or math.huge
     end
   end
   return math.huge
+end
+
+-- Until when a group is stopped, after others were approved.
+local function stopped_until(state, list)
+  return group_limits.stopped_until(state, state.groups:of(list.id), list.stopped_head.hits)
+end
+
+-- The hits of the head that stops its group alone, by the id of the group, as it would be written; nil if the group is not stopped.
+function turn_walk:hits_of_stopped(id)
+  for _, list in ipairs(self.touched) do
+    if list.id == id then
+      return list.stopped_head and list.stopped_head.hits
+    end
+  end
+  local head = lists.first(self.keys, id)
+  if head and redis.call('ZSCORE', lists.heads_name(self.keys, 'stopped'), lists.head_of(head, id)) then
+    return entries.read(self.keys, { head })[1].hits
+  end
+end
+
+-- When the first group that is stopped may have room, as it would be written; nil if none is.
+function turn_walk:stopped_until(state, now_ms)
+  local time = lists.first_stopped_until(self.keys, now_ms)
+  for _, list in ipairs(self.touched) do
+    if list.stopped_head then
+      time = math.min(time or math.huge, stopped_until(state, list))
+    end
+  end
+  return time
+end
+
+-- Whether a write changes anything.
+function turn_walk:has_touched()
+  return #self.touched > 0
 end
 
 function turn_walk:write(state)
@@ -241,13 +328,17 @@ function turn_walk:write(state)
     return
   end
   chunks.call('ZREM', keys.queue, self.taken)
-  local gone, new = { lane = {}, group = {} }, { lane = {}, group = {} }
+  local gone, new = { lane = {}, group = {}, stopped = {} }, { lane = {}, group = {}, stopped = {} }
   for _, list in ipairs(self.touched) do
     if list.head then
-      table.insert(gone[list.kind], list.head)
+      table.insert(gone[list.was_stopped and 'stopped' or list.kind], list.head)
       if not self.over[list.id] then
-        table.insert(new[list.kind], lists.format_key(list.key))
-        table.insert(new[list.kind], list.ticket .. ':' .. list.id)
+        local of_kind = new[list.stopped_head and 'stopped' or list.kind]
+        table.insert(of_kind, list.stopped_head and stopped_until(state, list) or lists.format_key(list.key))
+        table.insert(of_kind, list.ticket .. ':' .. list.id)
+      end
+      if state.groups and list.kind == 'group' then
+        state.groups:of(list.id).tag = list.stopped_head and list.key or nil
       end
     end
   end

@@ -10,18 +10,18 @@ const TICK_SECONDS = 5;
 
 /**
  * @param panels of each its title, and of each tenant when its requests were approved, in milliseconds from the start on;
- *   the first tenant is the one that sends the most
+ *   the first tenant is drawn apart
  * @param millis the length of the run
+ * @param texts `label` for screen readers, and `one`, what the first tenant is called
  * @returns an SVG with colours for a light and a dark background
  */
-export function picture(panels, millis) {
+export function picture(panels, millis, { label, one }) {
   const width = (WIDTH - 2 * MARGIN - GAP * (panels.length - 1)) / panels.length;
   const most = Math.max(...panels.flatMap(({ tenants }) => tenants.map(({ length }) => length)));
   const height = TOP + PANEL_HEIGHT + 30;
   const drawn = panels.map((panel, i) =>
-    drawPanel(panel, { left: MARGIN + i * (width + GAP), width, most, millis }),
+    drawPanel(panel, { left: MARGIN + i * (width + GAP), width, most, millis, one }),
   );
-  const label = 'What each of ten tenants has got, by the order of the waiters';
   return framed({
     attributes: `viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" role="img" aria-label="${label}"`,
     style,
@@ -32,7 +32,7 @@ export function picture(panels, millis) {
   });
 }
 
-function drawPanel({ title, tenants }, { left, width, most, millis }) {
+function drawPanel({ title, tenants }, { left, width, most, millis, one }) {
   const floor = TOP + PANEL_HEIGHT;
   const x = (at) => round(left + (at / millis) * width);
   const y = (count) => round(floor - (count / most) * PANEL_HEIGHT);
@@ -52,9 +52,9 @@ function drawPanel({ title, tenants }, { left, width, most, millis }) {
   const said = `${busy}, and each of the others ${least === greatest ? least : `${least} to ${greatest}`}`;
   return [
     `<text class="title" x="${left}" y="18">${title}</text>`,
-    `<text x="${left}" y="33">the busy tenant got ${said}</text>`,
+    `<text x="${left}" y="33">${one} got ${said}</text>`,
     ...ticks,
-    // The busy one is drawn last, above the others.
+    // The first one is drawn last, above the others.
     ...lines.reverse(),
   ].join('\n');
 }

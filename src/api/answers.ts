@@ -59,6 +59,12 @@ export const requestStatus = z
     waitMillis: optionalCount.describe(
       'Of a request that waits: the least number of milliseconds until its turn, if nothing is released before.',
     ),
+    stoppedBy: z
+      .string()
+      .optional()
+      .describe(
+        'Of a request that waits in a group which waits for room of its own alone: the name of the limit, or `paused`.',
+      ),
     holdMillis: optionalCount.describe(
       'Of an approval: milliseconds until its hold lapses, if it is held.',
     ),

@@ -10,8 +10,8 @@ import {
 } from '../limiter/kinds/kinds.js';
 import { MOST_HOLDINGS } from '../limiter/holdings.js';
 import type { Holding, InstanceDetail as DetailState, InstanceState } from '../limiter/limiter.js';
-import type { LimitState } from '../limiter/limits.js';
-import { MOST_LISTS_SHOWN, type QueueListState } from '../limiter/queue-order.js';
+import type { LimitInForce, LimitState } from '../limiter/limits.js';
+import { type GroupState, MOST_LISTS_SHOWN, type QueueListState } from '../limiter/queue-order.js';
 
 /** What `/debug` says of keys: the schemas, for types and for the OpenAPI document, and what fills them. */
 
@@ -47,7 +47,15 @@ const furtherLimit = z.strictObject({
     .array(z.string())
     .optional()
     .describe('The lanes that it counts. Left out if it counts all checks.'),
-  NumApprovedThisWindow: count.describe('What the approvals take of the maximum.'),
+  Per: z
+    .literal('group')
+    .optional()
+    .describe(
+      'Whether each group has the limit to itself: `Groups` of `/debug/{key}` has what counts.',
+    ),
+  NumApprovedThisWindow: optionalCount.describe(
+    'What the approvals take of the maximum. Left out if each group has the limit to itself.',
+  ),
 });
 
 export const instance = z
@@ -99,12 +107,28 @@ const queueList = z
     Group: optionalText.describe('The name of the group; empty for checks that name none.'),
     NumWaiting: count.describe('Requests in the list.'),
     OldestMillis: count.describe('Milliseconds that its first request has waited.'),
+    StoppedBy: optionalText.describe(
+      'Of a group that waits for room of its own alone: the name of the limit, or `paused`.',
+    ),
+    StoppedMillis: optionalCount.describe(
+      'With `StoppedBy`: the least number of milliseconds until it may have room. Left out if only a release can make it.',
+    ),
   })
   .meta({
     id: 'QueueList',
     description:
       'A list with waiters. It has the name of its lane or of its group; neither if its requests came before the key had lanes or groups.',
   });
+
+/** What a group has of the limits that each group has to itself. */
+const groupShown = z
+  .strictObject({
+    Group: z.string().describe('The name of the group; empty for checks that name none.'),
+    NumApproved: z
+      .record(z.string(), count)
+      .describe('What its approvals take of each limit, by the names of the limits.'),
+  })
+  .meta({ id: 'Group' });
 
 /** A key with an instance, its queue, and who holds its approvals. */
 export const instanceDetail = instance
@@ -120,6 +144,13 @@ export const instanceDetail = instance
       .optional()
       .describe(
         'The lists of a queue with lanes or fair groups. Left out if no request waits in a lane or a group.',
+      ),
+    Groups: z
+      .array(groupShown)
+      .max(MOST_LISTS_SHOWN)
+      .optional()
+      .describe(
+        `The groups that have most of the limits that each group has to itself, at most ${MOST_LISTS_SHOWN}. Left out without such limits.`,
       ),
     Holders: z
       .array(holderShown)
@@ -151,6 +182,7 @@ export type InstanceDetail = z.infer<typeof instanceDetail>;
 export function debugBody(state: InstanceState): Instance {
   const { held, pausedMillis } = state;
   const [own, ...further] = state.limits;
+  const all = [...further, ...(state.limitsOfGroups ?? [])].map(toLimit);
   return {
     Key: state.key,
     Config: {
@@ -164,26 +196,38 @@ export function debugBody(state: InstanceState): Instance {
     NumWaiting: state.waiting,
     ...(held > 0 ? { NumHeld: held } : {}),
     ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
-    ...(further.length > 0 ? { Limits: further.map(toLimit) } : {}),
+    ...(all.length > 0 ? { Limits: all } : {}),
     Found: true,
   };
 }
 
 export function debugDetailBody(state: DetailState, holdings: readonly Holding[]): InstanceDetail {
-  const { lists = [], listCount = 0 } = state;
+  const { lists = [], listCount = 0, groups, limitsOfGroups = [] } = state;
+  const names = limitsOfGroups.map(({ name = '' }) => name);
   return {
     ...debugBody(state),
     ...(listCount > 0 ? { Queue: { NumLists: listCount, Lists: lists.map(toQueueList) } } : {}),
+    ...(groups ? { Groups: groups.map((group) => toGroup(group, names)) } : {}),
     ...(holdings.length > 0 ? { Holders: holdings.map(toHolder) } : {}),
   };
 }
 
-function toQueueList({ kind, name, waiting, oldestMillis }: QueueListState) {
+function toGroup({ name, used }: GroupState, limits: readonly string[]) {
+  return {
+    Group: name,
+    NumApproved: Object.fromEntries(limits.map((limit, i) => [limit, used[i] ?? 0])),
+  };
+}
+
+function toQueueList({ kind, name, waiting, oldestMillis, ...stopped }: QueueListState) {
+  const { stoppedBy, stoppedMillis } = stopped;
   return {
     ...(kind === 'lane' ? { Lane: name } : {}),
     ...(kind === 'group' ? { Group: name } : {}),
     NumWaiting: waiting,
     OldestMillis: oldestMillis,
+    ...(stoppedBy === undefined ? {} : { StoppedBy: stoppedBy }),
+    ...(stoppedMillis === undefined ? {} : { StoppedMillis: Math.ceil(stoppedMillis) }),
   };
 }
 
@@ -197,14 +241,16 @@ function toHolder({ handle, holder, heldMillis, lapseMillis, hits }: Holding) {
   };
 }
 
-function toLimit({ name = '', windowMillis, counts, maximum, algorithm, lanes, used }: LimitState) {
+function toLimit(limit: LimitInForce & Partial<Pick<LimitState, 'used'>>) {
+  const { name = '', windowMillis, counts, maximum, algorithm, lanes, perGroup, used } = limit;
   return {
     Name: name,
     WindowMillis: windowMillis,
     ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
     ...shownAlgorithm(algorithm),
     ...(lanes ? { Lanes: [...lanes] } : {}),
-    NumApprovedThisWindow: used,
+    ...(perGroup ? { Per: 'group' as const } : {}),
+    ...(used === undefined ? {} : { NumApprovedThisWindow: used }),
   };
 }
 

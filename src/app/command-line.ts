@@ -7,6 +7,7 @@ import type { RulesCommand } from './rules-command.js';
 const OPTIONS = {
   'check-config': { type: 'string' },
   explain: { type: 'string' },
+  group: { type: 'string' },
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -28,6 +29,7 @@ Options:
   --check-config FILE  check a rules file; exit code 1 if it is invalid
   --explain KEY        show which rules apply to a key, and the result;
                        the rules are those of CONFIG_FILE, or of --check-config
+  --group NAME         with --explain, also the limits of a group of the key
   --version            print the version
   -h, --help           print this text`;
 
@@ -71,7 +73,11 @@ export function parseCommandLine(args: readonly string[]): Command {
   if (values.version === true) return { name: 'version' };
   if (isImport) return importOf(positionals.slice(1), Object.keys(values));
   const [file, key] = [textOf(values['check-config']), textOf(values.explain)];
-  return file === undefined && key === undefined ? { name: 'serve' } : { name: 'rules', file, key };
+  const group = textOf(values.group);
+  if (group !== undefined && key === undefined)
+    throw new CommandLineError('--group needs --explain');
+  if (file === undefined && key === undefined) return { name: 'serve' };
+  return { name: 'rules', file, key, group };
 }
 
 function importOf([format, ...files]: readonly string[], [option]: readonly string[]): Command {

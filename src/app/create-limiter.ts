@@ -71,6 +71,7 @@ export async function createLimiter(
     maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
     maxHoldsPerKey: settings.MAX_HOLDS_PER_KEY,
+    maxGroupsPerKey: settings.MAX_GROUPS_PER_KEY,
     clock: systemClock,
     logger,
     observer,
@@ -106,6 +107,7 @@ function boundsOf(settings: Settings): Omit<MemoryBounds, 'maxWaiters'> {
     maxKeys: settings.MAX_KEYS,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
     maxHoldsPerKey: settings.MAX_HOLDS_PER_KEY,
+    maxGroupsPerKey: settings.MAX_GROUPS_PER_KEY,
     maxBytes: memoryIn(
       getHeapStatistics().heap_size_limit,
       // The command line wins.

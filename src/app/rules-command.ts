@@ -2,8 +2,8 @@ import { inOneLine } from '../common/texts.js';
 import { readNamedFile, SettingsError } from '../config/named-file.js';
 import { type Settings } from '../config/settings.js';
 import { describeAlgorithm, kindOf } from '../limiter/kinds/kinds.js';
-import { calendarOf, hasSettableWindow, type Limit } from '../limiter/limits.js';
-import type { QueueOrder } from '../limiter/queue-order.js';
+import { calendarOf, hasSettableWindow, type Limit, limitOfGroup } from '../limiter/limits.js';
+import { DEFAULT_WEIGHT, type QueueOrder } from '../limiter/queue-order.js';
 import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
@@ -19,6 +19,8 @@ export interface RulesCommand {
   /** The rules file; by default `CONFIG_FILE` of the settings. */
   readonly file: string | undefined;
   readonly key: string | undefined;
+  /** Undefined: of no group in particular. */
+  readonly group?: string | undefined;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface RulesCommand {
  * @throws SettingsError for a file that can't be read, RulesError for one that is invalid
  */
 export async function runRulesCommand(
-  { file, key }: RulesCommand,
+  { file, key, group }: RulesCommand,
   settings: Settings,
 ): Promise<string> {
   const path = file ?? settings.CONFIG_FILE;
@@ -40,7 +42,7 @@ export async function runRulesCommand(
     `${path}: ${counted(rules.rules.length)}, digest ${rules.digest}`,
     ...doubtsAbout(rules).map((doubt) => `warning: ${doubt}`),
     ...(file === undefined ? [] : warnOfCost(rules)),
-    ...(key === undefined ? [] : explain(rules, key)),
+    ...(key === undefined ? [] : explain(rules, key, group)),
   ]
     .map(inOneLine)
     .join('\n');
@@ -58,15 +60,17 @@ function warnOfCost({ rules }: RuleSet): string[] {
   ];
 }
 
-function explain(rules: RuleSet, key: string): string[] {
+function explain(rules: RuleSet, key: string, group: string | undefined): string[] {
   const matches = rules.matching(key);
+  const policy = rules.policyOf(key);
   return [
     `the key ${JSON.stringify(key)}: ${counted(matches.length)} ${matches.length === 1 ? 'applies' : 'apply, in this order'}`,
     ...matches.map(({ index, rule }) => {
       const effects = Object.entries(rule).filter(([field]) => !NAMING.has(field));
       return `  ${titleOf(rule, index)}: ${JSON.stringify(Object.fromEntries(effects))}`;
     }),
-    ...describePolicy(rules.policyOf(key)),
+    ...describePolicy(policy),
+    ...(group === undefined ? [] : describeGroup(policy, group)),
   ];
 }
 
@@ -103,17 +107,27 @@ function describePolicy(policy: KeyPolicy): string[] {
   ];
 }
 
+/** What a group has to itself. */
+function describeGroup({ limits, queueOrder }: KeyPolicy, group: string): string[] {
+  const title = `the group ${JSON.stringify(group)}`;
+  if (queueOrder?.kind !== 'fair') return [`${title}: the key has no fair groups`];
+  const own = limits.filter(({ perGroup }) => perGroup);
+  return [
+    `${title}: weight ${queueOrder.weights.get(group) ?? DEFAULT_WEIGHT}`,
+    ...own.map((limit) => describeLimit({ ...limitOfGroup(limit, group), perGroup: undefined })),
+  ];
+}
+
 function orderText(order: QueueOrder): string {
-  if (order.kind === 'lanes') {
-    const lanes = order.lanes.map(({ name, headStartMillis }) =>
-      headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
-    );
-    return `lanes: ${lanes.join(', ')}`;
-  }
+  const lanes = order.lanes?.map(({ name, headStartMillis }) =>
+    headStartMillis === 0 ? name : `${name} with a head start of ${headStartMillis} ms`,
+  );
+  if (order.kind === 'lanes') return `lanes: ${lanes?.join(', ')}`;
   const { maxRequestsInQueuePerGroup: places, weights } = order;
   const each = places === undefined ? '' : `, up to ${places} waiters each`;
   const named = [...weights].map(([group, weight]) => `${JSON.stringify(group)} ${weight}`);
-  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}`;
+  const inside = lanes ? `; in each the lanes ${lanes.join(', ')}` : '';
+  return `fair groups${each}${named.length === 0 ? '' : `; weights ${named.join(', ')}`}${inside}`;
 }
 
 /** A calendar, or a length. */
@@ -122,11 +136,16 @@ function windowText(limit: Limit): string {
 }
 
 function describeLimit(limit: Limit): string {
-  const { name, maximum, counts, algorithm, keepsReleased, lanes } = limit;
+  const { name, maximum, counts, algorithm, keepsReleased, lanes, perGroup } = limit;
   const kind = kindOf(algorithm).hasBoundary ? '' : `; ${describeAlgorithm(algorithm)}`;
   const releases = keepsReleased ? '; releases return nothing' : '';
   const only = lanes
     ? `; only of ${lanes.length === 1 ? 'the lane' : 'the lanes'} ${lanes.join(', ')}`
     : '';
-  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}`;
+  const maxima = [...(perGroup?.maxima ?? [])].map(
+    ([group, of]) => `${JSON.stringify(group)} ${of}`,
+  );
+  const others = maxima.length > 0 ? `, of ${maxima.join(', ')}` : '';
+  const each = perGroup ? `; for each group${others}` : '';
+  return `  limit ${name}: ${maximum} ${counts} per ${windowText(limit)}${kind}${releases}${only}${each}`;
 }

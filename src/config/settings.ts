@@ -111,6 +111,7 @@ export const settingsSchema = z.object({
   MAX_KEYS: wholeNumber({ min: 1, max: 100_000_000 }).default(1_000_000),
   MAX_IDS_PER_KEY: wholeNumber({ min: 1, max: BOUNDS.maxRequests.max }).default(1_000_000),
   MAX_HOLDS_PER_KEY: wholeNumber({ min: 1, max: 10_000 }).default(1000),
+  MAX_GROUPS_PER_KEY: wholeNumber({ min: 1, max: 100_000 }).default(10_000),
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
   MAX_CONNECTIONS: wholeNumber({ min: 1, max: 1_000_000 }).default(20_000),

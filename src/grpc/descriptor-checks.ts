@@ -13,10 +13,18 @@ import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from 
 import { kindOf } from '../limiter/kinds/kinds.js';
 
 /** The entries that name the list of a check, in keys whose rule has such lists. There they are no part of the key. */
-const LIST_ENTRIES = [
-  { name: 'lane', order: 'lanes', value: z.string() },
-  { name: 'group', order: 'fair', value: shortText(BOUNDS.groupBytes) },
-] as const;
+const LIST_ENTRIES = {
+  lane: {
+    isIn: (order: KeyPolicy['queueOrder']) => order?.lanes !== undefined,
+    value: z.string(),
+  },
+  group: {
+    isIn: (order: KeyPolicy['queueOrder']) => order?.kind === 'fair',
+    value: shortText(BOUNDS.groupBytes),
+  },
+};
+/** What a descriptor may name together: more first. */
+const NAMED_TOGETHER = [['lane', 'group'], ['lane'], ['group']] as const;
 
 /** The check of a descriptor, before its key's policy is known. */
 export interface Draft extends NamedList {
@@ -103,22 +111,34 @@ function listNamedIn(
   keyIn: (ofKey: readonly Entry[]) => string,
   policyOf: (key: string) => Pick<KeyPolicy, 'queueOrder'>,
 ): (NamedList & { readonly key: string }) | undefined {
-  for (const { name, order, value } of LIST_ENTRIES) {
-    const at = entries.findIndex(({ key }) => key === name);
-    const entry = entries[at];
-    // Nearly all descriptors name none.
-    if (!entry) continue;
-    const path = `descriptors[${index}].entries`;
-    const ofKey = entries.filter(({ key }) => key !== name);
-    if (ofKey.length === 0) continue;
+  // Nearly all descriptors name none.
+  if (!entries.some(({ key }) => key in LIST_ENTRIES)) return undefined;
+  for (const names of NAMED_TOGETHER) {
+    const ofKey = entries.filter(({ key }) => !names.some((name) => name === key));
+    const hasAll = names.every((name) => entries.some(({ key }) => key === name));
+    if (!hasAll || ofKey.length === 0) continue;
     const key = keyIn(ofKey);
-    if (policyOf(key).queueOrder?.kind !== order) continue;
-    if (entries.length - ofKey.length > 1) throw invalidParameter(path, `have ${name} once`);
-    const { error } = value.safeParse(entry.value);
-    if (error) throw invalidParameter(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
-    return { key, [name]: entry.value };
+    const order = policyOf(key).queueOrder;
+    if (!names.every((name) => LIST_ENTRIES[name].isIn(order))) continue;
+    const named: Partial<Record<(typeof names)[number], string>> = {};
+    for (const name of names) named[name] = valueOf(name, entries, index);
+    return { key, ...named };
   }
   return undefined;
+}
+
+/** The value of an entry that names a list. @throws ServiceError INVALID_PARAMETER */
+function valueOf(
+  name: keyof typeof LIST_ENTRIES,
+  entries: readonly Entry[],
+  index: number,
+): string {
+  const path = `descriptors[${index}].entries`;
+  const [at = 0, ...others] = entries.flatMap(({ key }, i) => (key === name ? i : []));
+  if (others.length > 0) throw invalidParameter(path, `have ${name} once`);
+  const { error, data } = LIST_ENTRIES[name].value.safeParse(entries[at]?.value);
+  if (error) throw invalidParameter(`${path}[${at}].value`, `be ${error.issues[0]?.message}`);
+  return data;
 }
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window, of which 0 needs none. */

@@ -1,7 +1,7 @@
 import type { CallerPresence, Labels, RequestTerms } from './request.js';
 import type { Algorithm } from './kinds/kinds.js';
-import type { ForEachLimit, LimitQuota, Limits, LimitState } from './limits.js';
-import type { QueueListState } from './queue-order.js';
+import type { ForEachLimit, LimitInForce, LimitQuota, Limits, LimitState } from './limits.js';
+import type { GroupState, QueueListState } from './queue-order.js';
 
 /**
  * The greatest overrides that count; -1 if none does. A greater one is dropped at the key's next check, since the limits may
@@ -88,13 +88,13 @@ export function isOverride({ maxRequests, maxRequestsInQueue, windowMillis }: Ov
 
 /**
  * Whether a check is plain, as nearly all are: it asks for one hit of its key, and for nothing else. It can't wait, is not held,
- * has no lane and no request id of its caller's choice, and sets no limit. It may have a group, since no limit counts a group
- * apart.
+ * has no lane and no request id of its caller's choice, and sets no limit. It may have a group that no limit counts apart.
  */
 export function isPlain(check: CheckRequest): boolean {
   const { canWait, hits = 1, holdMillis, list, requestId } = check;
   const asksForMore = canWait || hits > 1 || holdMillis !== undefined || requestId !== undefined;
-  return !asksForMore && list?.kind !== 'lane' && !isOverride(check);
+  const isCounted = list?.kind === 'lane' || list?.hasLimits === true;
+  return !asksForMore && !isCounted && !isOverride(check);
 }
 
 /** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
@@ -136,6 +136,8 @@ export interface RemainingReport {
   readonly remaining: number;
   /** Milliseconds from now on until the vendor's limit resets. Undefined: until the window ends. */
   readonly resetMillis?: number | undefined;
+  /** The group whose limit it is, if each has the limit to itself. */
+  readonly group?: string | undefined;
 }
 
 /** What a limit has left after a report. */
@@ -152,12 +154,14 @@ export type RejectedReport =
 export interface Quota {
   /** As they are in force. */
   readonly limits: ForEachLimit<LimitQuota>;
+  /** Until the pause of the group ends that the decision is about; undefined if it is not paused. */
+  readonly groupPausedMillis?: number | undefined;
 }
 
 /**
  * Why a check is denied. `queue_full_of_group`: as many wait of its group as may. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
  * `wait_expired`: it did not come. `too_many_hits`: it asked for more hits than the maximum, so no window could approve
- * it. `paused`: the key is paused.
+ * it. `paused`: the key or the group is paused.
  */
 export const DENIAL_REASONS = [
   'limit_reached',
@@ -256,7 +260,12 @@ export type Peek =
  * with the id gets the approval; otherwise, for as long as the approval counts.
  */
 export type RequestStatus =
-  (PlaceInQueue & { readonly status: 'waiting' }) | (Amended & { readonly status: 'approved' });
+  | (PlaceInQueue & {
+      readonly status: 'waiting';
+      /** What stops its group alone: the name of a limit, or `paused`. */
+      readonly stoppedBy?: string | undefined;
+    })
+  | (Amended & { readonly status: 'approved' });
 
 /** `full`: the store has no room for new keys, and still decides existing keys. */
 export type StoreCondition = 'ok' | 'full';
@@ -265,6 +274,8 @@ export type StoreCondition = 'ok' | 'full';
 export interface InstanceState {
   readonly key: string;
   readonly limits: ForEachLimit<LimitState>;
+  /** Those that each group has to itself, in the order of the rules. Undefined if there are none. */
+  readonly limitsOfGroups?: readonly LimitInForce[] | undefined;
   readonly maxRequestsInQueue: number;
   /** The hits of the held approvals, which are among what the approvals take. */
   readonly held: number;
@@ -317,6 +328,8 @@ export interface InstanceDetail extends InstanceState {
   readonly lists?: readonly QueueListState[];
   /** How many lists have waiters. Default: 0. */
   readonly listCount?: number;
+  /** The groups that have most of the limits that each has to itself, at most 20. Undefined if there are no such limits. */
+  readonly groups?: readonly GroupState[] | undefined;
   readonly replicas: readonly QueueingReplica[];
   /** Empty without a store. */
   readonly names: readonly StoredName[];
@@ -361,9 +374,14 @@ export interface Operations {
     Amended | RejectedAmendment | undefined
   >;
 
-  /** Pauses a key: nobody is approved until the pause ends, and waiters keep their places. Answers for how many milliseconds. */
+  /**
+   * Pauses a key, or a group of it alone: nobody is approved until the pause ends, and waiters keep their places. Answers for how
+   * many milliseconds.
+   */
   pause: Operation<
     {
+      /** The group. Undefined: the whole key. */
+      readonly group?: string | undefined;
       /** From now on; 0 ends the pause. */
       readonly millis: number;
       /** Whether a pause that is on may end sooner by it. Default: true. */

@@ -26,6 +26,10 @@ export interface Limit<Kind extends NamedAlgorithm = Algorithm> {
   readonly keepsReleased: boolean;
   /** The lanes whose checks it counts. Undefined: it counts all checks. Only further limits have it. */
   readonly lanes?: readonly string[] | undefined;
+  /** Each group has the limit to itself, `maximum` or its own. Undefined: all checks share it. Only further limits have it. */
+  readonly perGroup?: { readonly maxima: ReadonlyMap<string, number> } | undefined;
+  /** As a group has it: the name of the group. */
+  readonly group?: string | undefined;
 }
 
 /** One value for each limit of a key: the key's own limit first, then the further limits in the order of the rules. */
@@ -150,10 +154,16 @@ export function forEachLimit<From, To>(
 
 /** Whether a limit counts the checks of a list. @param list undefined for checks without a lane or a group */
 export function countsList(
-  { lanes }: Pick<LimitInForce, 'lanes'>,
+  { lanes, perGroup, group }: Pick<LimitInForce, 'lanes' | 'perGroup' | 'group'>,
   list: QueueList | undefined,
 ): boolean {
+  if (perGroup) return list?.kind === 'group' && list.name === group;
   return !lanes || (list?.kind === 'lane' && lanes.includes(list.name));
+}
+
+/** A limit as a group has it. */
+export function limitOfGroup<Of extends LimitInForce>(limit: Of, group: string): Of {
+  return { ...limit, maximum: limit.perGroup?.maxima.get(group) ?? limit.maximum, group };
 }
 
 /** How much a check with this number of hits takes of a limit. */

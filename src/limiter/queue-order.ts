@@ -16,6 +16,8 @@ export type QueueOrder =
   | {
       /** Each group gets its share of what is approved, by weight. */
       readonly kind: 'fair';
+      /** Inside a group, the order of its waiters. Undefined: first come, first served. */
+      readonly lanes: readonly Lane[] | undefined;
       /** The most that may wait of one group. Undefined: the queue has no other bound than its own. */
       readonly maxRequestsInQueuePerGroup: number | undefined;
       /** By the names of groups. All others have {@link DEFAULT_WEIGHT}. */
@@ -35,7 +37,16 @@ export type QueueList =
       readonly weight: number;
       /** The most that may wait of the group. Undefined: no other bound than the queue's. */
       readonly maxRequests: number | undefined;
+      /** Whether limits count the group apart. Default: false. */
+      readonly hasLimits?: boolean | undefined;
+      /** Of its lane inside the group: the waiters of a group have their turns in the order of arrival less this. Default: 0. */
+      readonly headStartMillis?: number | undefined;
     };
+
+/** Whether it is a group that limits count apart. */
+export function isLimitedGroup(list: QueueList | undefined): boolean {
+  return list?.kind === 'group' && list.hasLimits === true;
+}
 
 /** As many lists of a key are shown. */
 export const MOST_LISTS_SHOWN = 20;
@@ -49,4 +60,19 @@ export interface QueueListState {
   readonly waiting: number;
   /** How long its head has waited, in milliseconds. */
   readonly oldestMillis: number;
+  /**
+   * Of a group that is stopped alone: the name of the limit that stops its head, the one that has room last, or `paused`. `paused` is
+   * no name of a limit where it counts: a limit with that name is shown in the same way.
+   */
+  readonly stoppedBy?: string | undefined;
+  /** For how long at least, in milliseconds. Undefined if only a release can end it. */
+  readonly stoppedMillis?: number | undefined;
+}
+
+/** What a group has of the limits that each group has to itself. */
+export interface GroupState {
+  /** '' for the group of checks that name none. */
+  readonly name: string;
+  /** What counts of each limit, in their order. */
+  readonly used: readonly number[];
 }

@@ -45,7 +45,7 @@ export interface RedisLimiterOptions
     BreakersParts,
     Pick<CallerHistoryParts, 'rulesLoadedAt' | 'readTime'>,
     Pick<LocalQueuesParts, 'limitsOf' | 'replicaId' | 'leaseMillis' | 'maxWaiters'>,
-    Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey' | 'replacements'> {
+    Pick<ScriptSettings, 'maxIdsPerKey' | 'maxHoldsPerKey' | 'maxGroupsPerKey' | 'replacements'> {
   readonly keyPrefix: string;
   /** The number of the Redis database that the connections have selected. */
   readonly database: number;

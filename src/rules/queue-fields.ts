@@ -18,8 +18,32 @@ const lane = strictObject(
 );
 
 const groupName = shortText(BOUNDS.groupBytes);
+/** The group of checks that name none. */
+const NO_GROUP = '';
+/** The text of a key's limits has all of them. */
+const MAX_MAXIMA = 100;
 /** The fields that only fair groups have. */
 const OF_GROUPS = ['max_requests_in_queue_per_group', 'weights'] as const;
+
+/** An object with the names of groups. @param none whether it may name the group of checks that name none */
+function byGroup<Value extends z.ZodType>(value: Value, none?: typeof NO_GROUP) {
+  return z.record(z.string(), value, 'must be an object').check(({ value, issues }) => {
+    for (const group of Object.keys(value)) {
+      const { error } = groupName.safeParse(group);
+      if (!error || group === none) continue;
+      const message = `must have names of groups, each a ${error.issues[0]?.message}`;
+      issues.push({ code: 'custom', message, input: value });
+      return;
+    }
+  });
+}
+
+export function maximaOfGroups(maximum: z.ZodType<number>) {
+  return byGroup(maximum, NO_GROUP).refine(
+    (maxima) => Object.keys(maxima).length <= MAX_MAXIMA,
+    `must have at most ${MAX_MAXIMA} groups`,
+  );
+}
 
 /** The field `queue` of a rule. It is one unit: a later rule replaces all of it. */
 export const queueOfRule = strictObject(
@@ -38,28 +62,10 @@ export const queueOfRule = strictObject(
       ...BOUNDS.maxRequestsInQueue,
       min: 1,
     }).optional(),
-    weights: z
-      .record(z.string(), wholeNumber(BOUNDS.weight), 'must be an object')
-      .check(({ value, issues }) => {
-        for (const group of Object.keys(value)) {
-          const { error } = groupName.safeParse(group);
-          if (!error) continue;
-          const message = `must have names of groups, each a ${error.issues[0]?.message}`;
-          issues.push({ code: 'custom', message, input: value });
-          return;
-        }
-      })
-      .optional(),
+    weights: byGroup(wholeNumber(BOUNDS.weight)).optional(),
   },
   'must be an object with lanes, or with fair: true',
 ).check(({ value, issues }) => {
-  if (value.lanes && value.fair) {
-    issues.push({
-      code: 'custom',
-      message: 'must have either lanes or fair: true',
-      input: value,
-    });
-  }
   for (const field of OF_GROUPS) {
     if (value[field] === undefined || value.fair) continue;
     const message = 'must have fair: true beside it';
@@ -72,21 +78,34 @@ export const lanesOfLimit = z
   .min(1, 'must have at least one lane')
   .refine(areDifferent, 'must have different lanes');
 
-interface WithLanes {
+interface WithLists {
   readonly queue?: z.infer<typeof queueOfRule> | undefined;
-  readonly limits?: readonly { readonly lanes?: readonly string[] | undefined }[] | undefined;
+  readonly limits?:
+    | readonly {
+        readonly lanes?: readonly string[] | undefined;
+        readonly per?: 'group' | undefined;
+        readonly maxima?: object | undefined;
+      }[]
+    | undefined;
 }
 
 /**
- * A check for a schema: adds an issue for a lane of a limit that the rule's queue does not have. The queue of another rule
- * does not count, since it depends on the key which rules apply.
+ * A check for a schema: adds an issue for a limit of lanes or of groups that the rule's queue does not have. The queue of another
+ * rule does not count, since it depends on the key which rules apply.
  */
-export function checkLanesOfLimits({ value, issues }: z.core.ParsePayload<WithLanes>): void {
-  const names = value.queue?.lanes?.map(({ name }) => name);
+export function checkListsOfLimits({ value, issues }: z.core.ParsePayload<WithLists>): void {
+  const { lanes: ofQueue, fair = false } = value.queue ?? {};
+  const names = fair ? undefined : ofQueue?.map(({ name }) => name);
   const reject = (path: (string | number)[], message: string): void => {
     issues.push({ code: 'custom', path: ['limits', ...path], message, input: value });
   };
-  for (const [index, { lanes = [] }] of (value.limits ?? []).entries()) {
+  for (const [index, { lanes = [], per, maxima }] of (value.limits ?? []).entries()) {
+    if (maxima && !per) reject([index, 'maxima'], 'must have per: group beside it');
+    if (per && !fair) reject([index, 'per'], 'must have queue with fair: true in the same rule');
+    if (lanes.length > 0 && fair) {
+      reject([index, 'lanes'], 'must not be in a rule whose queue has fair: true');
+      continue;
+    }
     if (lanes.length > 0 && !names) {
       reject([index, 'lanes'], 'must have queue with these lanes in the same rule');
       continue;
@@ -108,15 +127,15 @@ export function orderIn({
   max_requests_in_queue_per_group: maxRequestsInQueuePerGroup,
   weights = {},
 }: z.infer<typeof queueOfRule>): QueueOrder | undefined {
-  if (lanes) {
-    return {
-      kind: 'lanes',
-      lanes: lanes.map(({ name, head_start_millis: headStartMillis }) => ({
-        name,
-        headStartMillis,
-      })),
-    };
-  }
-  if (!fair) return undefined;
-  return { kind: 'fair', maxRequestsInQueuePerGroup, weights: new Map(Object.entries(weights)) };
+  const declared = lanes?.map(({ name, head_start_millis: headStartMillis }) => ({
+    name,
+    headStartMillis,
+  }));
+  if (!fair) return declared && { kind: 'lanes', lanes: declared };
+  return {
+    kind: 'fair',
+    lanes: declared,
+    maxRequestsInQueuePerGroup,
+    weights: new Map(Object.entries(weights)),
+  };
 }

@@ -103,7 +103,7 @@ function apply(
     limits: [
       applyToOwn(own, rule, calendars),
       ...(rule.limits?.map((limit) => furtherLimit(limit, calendars)) ??
-        further.filter((limit) => hasLaneOf(limit, queueOrder))),
+        further.filter((limit) => countsListOf(limit, queueOrder))),
     ],
     queueOrder,
     maxRequestsInQueue: rule.max_requests_in_queue ?? before.maxRequestsInQueue,
@@ -127,7 +127,8 @@ function apply(
 }
 
 /** Whether a limit of an earlier rule can count any check of a key with this order. */
-function hasLaneOf({ lanes }: Limit, order: QueueOrder | undefined): boolean {
+function countsListOf({ lanes, perGroup }: Limit, order: QueueOrder | undefined): boolean {
+  if (perGroup) return order?.kind === 'fair';
   if (!lanes) return true;
   return order?.kind === 'lanes' && order.lanes.some(({ name }) => lanes.includes(name));
 }
@@ -157,6 +158,7 @@ function furtherLimit(limit: FurtherLimitRule, calendars: CalendarOf): Limit {
     algorithm,
     keepsReleased: !limit.releases_return,
     lanes: limit.lanes,
+    ...(limit.per && { perGroup: { maxima: new Map(Object.entries(limit.maxima ?? {})) } }),
   };
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { BOUNDS } from '../limiter/bounds.js';
 import { ALGORITHM_FIELDS, checkAlgorithmFields } from './algorithm-fields.js';
 import { areDifferent, strictObject, text, wholeNumber, yesOrNo } from './field-schemas.js';
-import { checkLanesOfLimits, lanesOfLimit, queueOfRule } from './queue-fields.js';
+import { checkListsOfLimits, lanesOfLimit, maximaOfGroups, queueOfRule } from './queue-fields.js';
 
 /** The name by which clients know the maximum per window of keys whose rules have no name. */
 export const DEFAULT_NAME = 'default';
@@ -26,6 +26,10 @@ const furtherLimitSchema = strictObject(
     releases_return: yesOrNo().default(true),
     /** The lanes whose checks it counts. */
     lanes: lanesOfLimit.optional(),
+    /** `group`: each group has the limit to itself. */
+    per: z.enum(['group'], { error: 'must be group' }).optional(),
+    /** The maxima of groups that have another one. */
+    maxima: maximaOfGroups(maximum).optional(),
     ...ALGORITHM_FIELDS,
   },
   'must be an object with name, a maximum, and window_millis or calendar',
@@ -101,7 +105,7 @@ export const ruleSchema = strictObject(
   'must be an object with key_pattern',
 )
   .check(checkAlgorithmFields)
-  .check(checkLanesOfLimits);
+  .check(checkListsOfLimits);
 
 /** A rule as the file has it. */
 export type Rule = z.infer<typeof ruleSchema>;

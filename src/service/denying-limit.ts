@@ -33,14 +33,16 @@ export function denyingLimit(
  * @param hits those of the check
  */
 export function millisToRetry(
-  { reason, quota: { limits }, turnMillis }: Denial,
+  { reason, quota: { limits, groupPausedMillis = 0 }, turnMillis }: Denial,
   limit: LimitQuota | undefined,
   hits?: number,
 ): number {
   if (turnMillis !== undefined) return turnMillis;
   if (reason !== 'paused') return millisToFit(limit ?? limits[0], hits);
-  // A limit that has room lets checks pass when the pause ends; a full one, when its window has ended as well.
-  return Math.max(...limits.map(({ resetMillis }) => resetMillis));
+  // A full limit lets checks pass when its window has ended as well, and one that has room when the pause ends: that is its reset if
+  // the whole key is paused.
+  const stopping = limits.filter(({ remaining }) => groupPausedMillis === 0 || remaining === 0);
+  return Math.max(groupPausedMillis, ...stopping.map(({ resetMillis }) => resetMillis));
 }
 
 /**

@@ -22,7 +22,7 @@ export const ERRORS = {
   INVALID_PARAMETER: {
     status: 400,
     message: '{parameter} must {must}',
-    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element; or a check names a lane or a group that its key does not have',
+    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element; or a request names a lane or group that its key does not have',
   },
   UNKNOWN_PARAMETER: {
     status: 400,
@@ -258,7 +258,7 @@ export const ERRORS = {
   KEY_FULL: {
     status: 503,
     message: 'too many approvals of the key',
-    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held, and its maximum is higher',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held, and its maximum is higher; or `MAX_GROUPS_PER_KEY` groups count',
     retryAfter: 1,
   },
   SHUTTING_DOWN: {

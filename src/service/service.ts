@@ -16,7 +16,12 @@ import {
   type Peeked,
   withCountedLimits,
 } from './deciding/decide-check.js';
-import { type AskedPeek, type AskedRefund, inItsList } from './deciding/lists-of-checks.js';
+import {
+  type AskedPeek,
+  type AskedRefund,
+  groupOfReport,
+  inItsList,
+} from './deciding/lists-of-checks.js';
 import {
   rejectForbiddenHold,
   rejectForbiddenRenewal,
@@ -126,6 +131,7 @@ export function createService(parts: ServiceParts) {
       context: RequestContext,
     ): Promise<number> => {
       demandPauseRight(key, context);
+      inItsList({ group: asked.group }, policyOf(key));
       return limiter.ask('pause', { key, ...asked });
     },
 
@@ -150,7 +156,8 @@ export function createService(parts: ServiceParts) {
     ): Promise<Remaining> => {
       demandPauseRight(key, context);
       const limit = report.limit === DEFAULT_NAME ? undefined : report.limit;
-      const reported = await limiter.ask('reportRemaining', { key, ...report, limit });
+      const group = groupOfReport({ ...report, limit }, policyOf(key));
+      const reported = await limiter.ask('reportRemaining', { key, ...report, limit, group });
       if ('rejected' in reported) throw rejectionOfReport(reported, limit);
       return reported;
     },

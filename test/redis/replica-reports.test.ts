@@ -22,6 +22,7 @@ const SETTINGS = {
   leaseMillis: 5000,
   maxIdsPerKey: 1000,
   maxHoldsPerKey: 100,
+  maxGroupsPerKey: 100,
   wakeArgument: 'PUBLISH :wake',
   historyOf: () => UNKNOWN_HISTORY,
   observer: unobserved,

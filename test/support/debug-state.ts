@@ -20,7 +20,8 @@ export interface DebugLimit extends DebugAlgorithm {
   readonly MaxRequestsPerWindow?: number;
   readonly MaxHitsPerWindow?: number;
   readonly Lanes?: readonly string[];
-  readonly NumApprovedThisWindow: number;
+  readonly Per?: 'group';
+  readonly NumApprovedThisWindow?: number;
 }
 
 /** A held approval in the body of `GET /debug/{key}`. */
@@ -38,6 +39,8 @@ export interface DebugQueueList {
   readonly Group?: string;
   readonly NumWaiting: number;
   readonly OldestMillis: number;
+  readonly StoppedBy?: string;
+  readonly StoppedMillis?: number;
 }
 
 /** The body of `GET /debug/{key}`. */
@@ -56,6 +59,10 @@ export interface DebugState extends DebugAlgorithm {
   readonly PausedMillis?: number;
   readonly Limits?: readonly DebugLimit[];
   readonly Queue?: { readonly NumLists: number; readonly Lists: readonly DebugQueueList[] };
+  readonly Groups?: readonly {
+    readonly Group: string;
+    readonly NumApproved: Readonly<Record<string, number>>;
+  }[];
   readonly Holders?: readonly DebugHolder[];
 }
 

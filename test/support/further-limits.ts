@@ -17,13 +17,14 @@ export function encodeFurther(further: readonly FurtherLimit[]): string {
 }
 
 /**
- * The further limits in a text of limits, or in a part of it that may have no comma before them.
+ * The further limits in a text of limits, or in a part of it that may have no comma before them. Those that each group has to
+ * itself come last.
  * @throws Error for a calendar, unless the caller says which it is
  */
 export function furtherIn(text: string, calendarNamed?: CalendarNamed): FurtherLimit[] {
   const further = text.split(',').filter((part) => part.includes('=') && !part.startsWith('='));
-  const [, ...limits] = limitsIn([OWN, ...further].join()).limits;
-  return limits.map((named) => {
+  const { limits, limitsOfGroups } = limitsIn([OWN, ...further].join());
+  return [...limits.slice(1), ...limitsOfGroups].map((named) => {
     const { name = '', algorithm, ...limit } = withCalendar(named, calendarNamed);
     const isPlain = algorithm.name === 'fixed_window' && !algorithm.calendar;
     return isPlain ? { ...limit, name } : { ...limit, name, algorithm };

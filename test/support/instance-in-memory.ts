@@ -41,7 +41,12 @@ export class InstanceInMemory {
     bounds: { maxIdsPerKey?: number; maxHoldsPerKey?: number } = {},
   ) {
     this.#policy = { current: keyLimits(limits) };
-    const all = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity, ...bounds };
+    const all = {
+      maxIdsPerKey: Infinity,
+      maxHoldsPerKey: Infinity,
+      maxGroupsPerKey: Infinity,
+      ...bounds,
+    };
     const budget = new MemoryBudget(Infinity);
     this.instance = new Instance('k', 0, this.#policy, all, budget, (ids) => {
       this.granted.push(...ids.map(nameOf));

@@ -51,7 +51,11 @@ function toLimitsOf(limits: LimitsOfKeys): LimitsOf {
 }
 
 /** More than any test needs. */
-const UNBOUNDED: InstanceBounds = { maxIdsPerKey: 1_000_000, maxHoldsPerKey: 10_000 };
+const UNBOUNDED: InstanceBounds = {
+  maxIdsPerKey: 1_000_000,
+  maxHoldsPerKey: 10_000,
+  maxGroupsPerKey: 10_000,
+};
 
 const silent = pino({ level: 'silent' });
 

@@ -12,13 +12,15 @@ import { limitsIn } from '../../src/redis/scripts/limits-codec.js';
 export type CalendarNamed = (name: CalendarName, limit: LimitInForce) => Calendar;
 
 /**
- * Returns the limits in a text of `encodeLimits` or `encodeRules`, as rules.
+ * Returns the limits in a text of `encodeLimits` or `encodeRules`, as rules. Those that each group has to itself come last.
  * @throws Error for a calendar, unless the caller says which it is
  */
 export function rulesIn(text: string, calendarNamed?: CalendarNamed): KeyLimits {
-  const { limits, maxRequestsInQueue } = limitsIn(text.split('@')[0]!);
+  const { limits, limitsOfGroups, maxRequestsInQueue } = limitsIn(text.split('@')[0]!);
   return {
-    limits: forEachLimit(limits, (limit) => withCalendar(limit, calendarNamed)),
+    limits: forEachLimit([...limits, ...limitsOfGroups], (limit) =>
+      withCalendar(limit, calendarNamed),
+    ),
     maxRequestsInQueue,
   };
 }

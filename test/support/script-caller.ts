@@ -7,6 +7,7 @@ export const SCRIPT_CALLER = {
   wakeArgument: 'PUBLISH :wake',
   maxIdsPerKey: 1000,
   maxHoldsPerKey: 100,
+  maxGroupsPerKey: 100,
   historyOf: () => UNKNOWN_HISTORY,
   timeOf: () => 0,
   observer: { unclaimed: () => undefined },

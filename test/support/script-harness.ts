@@ -107,6 +107,7 @@ export interface ReplicaOptions {
   readonly leaseMillis?: number;
   readonly maxIdsPerKey?: number;
   readonly maxHoldsPerKey?: number;
+  readonly maxGroupsPerKey?: number;
   /**
    * What the replica knows of the time before its calls, in ms after the start: when its rules were loaded, after
    * everything else where that is left out; and from when to when Redis has answered it, until now where only the first
@@ -278,6 +279,7 @@ export class ScriptHarness {
         wakeArgument: naming.wakeArgument({ isCluster: false }),
         maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
         maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
+        maxGroupsPerKey: options.maxGroupsPerKey ?? 100,
         historyOf: () => this.#history(options.history),
         observer: {
           unclaimed: (count) => {

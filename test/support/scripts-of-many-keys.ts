@@ -28,6 +28,7 @@ export function scriptsOfManyKeys(
     leaseMillis: others.leaseMillis ?? 5000,
     maxIdsPerKey: 100_000,
     maxHoldsPerKey: 1000,
+    maxGroupsPerKey: 1000,
     wakeArgument: others.wakeArgument ?? 'PUBLISH :wake',
     historyOf: () => history,
     observer: unobserved,

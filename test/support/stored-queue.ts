@@ -103,11 +103,14 @@ export function readQueue(
     const { ticket, requestId, list = 'fifo:', joinedOn } = readEntry(entry);
     const record = waiting.get(requestId);
     const isThere =
-      record?.ticket === ticket && (record.list ? listId(record.list) : 'fifo:') === list;
-    if (!isThere || seen.has(ticket)) continue;
-    seen.add(ticket);
+      record !== undefined &&
+      ticketInList(record) === Number(ticket) &&
+      (record.list ? listId(record.list) : 'fifo:') === list;
+    const start = `${ticket}:${requestId}`;
+    if (!isThere || seen.has(start)) continue;
+    seen.add(start);
     const replica = replicaOf(record) ?? joinedOn;
-    waiters.push([`${requestId}@${replica}`, Number(ticket)]);
+    waiters.push([`${requestId}@${replica}`, Number(record.ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;
   }
   const counted = Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[1])]);
@@ -136,12 +139,32 @@ export function listId({ kind, name }: QueueList): string {
   return `${kind}:${encodeURIComponent(name)}`;
 }
 
-/** @param parameter its head start in milliseconds, or its weight */
-export function listOf(id: string, parameter: number, maxRequests?: number): QueueList {
+/**
+ * @param parameter its head start in milliseconds, or its weight
+ * @param headStartMillis of the lane inside a group
+ */
+export function listOf(
+  id: string,
+  parameter: number,
+  maxRequests?: number,
+  headStartMillis?: number,
+): QueueList {
   const { kind, name } = decodeListId(id);
   return kind === 'lane'
     ? { kind, name, headStartMillis: parameter }
-    : { kind: 'group', name, weight: parameter, maxRequests };
+    : { kind: 'group', name, weight: parameter, maxRequests, headStartMillis };
+}
+
+/** The ticket of a waiter less the head start of its lane inside a group: the waiters of a list are in this order. */
+export function ticketInList({
+  ticket,
+  list,
+}: {
+  readonly ticket?: string | number;
+  readonly list?: QueueList | undefined;
+}): number {
+  const { headStartMillis = 0 } = list?.kind === 'group' ? list : {};
+  return Number(ticket) - 1000 * headStartMillis;
 }
 
 /** As what the place of a waiter counts whose caller has chosen its id; undefined without an owner. */

@@ -58,6 +58,12 @@ export interface StoredState {
   readonly holds: StoredHolds | undefined;
   /** In the order of the rules. */
   readonly further: readonly StoredLimit[];
+  /** Those that each group has to itself. What counts of them is stored apart. */
+  readonly ofGroups: readonly FurtherLimit[];
+  /** When the last of all groups will be idle; 0 if none has anything to itself. */
+  readonly groupsUntil: number;
+  /** Another one whenever the key gets limits of groups, or has none any more. */
+  readonly groupsNumber: number;
   /** 0 if the key is not paused. */
   readonly pausedUntil: number;
   /** The length that a request has set for the next window; 0 if none has, or if the current window has it. */
@@ -110,10 +116,11 @@ export function reportsOf({ report, further }: StoredState): (StoredReport | und
 
 /** When a key is idle if nothing else comes: `stored.idle_time` in lua/lib/stored.lua. */
 export function idleAt(
-  state: Pick<StoredState, 'start' | 'window' | 'report' | 'algorithm' | 'further'>,
+  state: Pick<StoredState, 'start' | 'window' | 'report' | 'algorithm' | 'further' | 'groupsUntil'>,
 ): number {
-  const { window, further } = state;
-  return Math.max(windowEnd(state) + IDLE_WINDOWS * window, ...further.map(countsUntil));
+  const { window, further, groupsUntil } = state;
+  const ends = windowEnd(state) + IDLE_WINDOWS * window;
+  return Math.max(ends, groupsUntil, ...further.map(countsUntil));
 }
 
 /** Until when a further limit may count what was approved by now: `counts_until` of the kinds in lua/limits. */
@@ -184,6 +191,8 @@ export interface OptionalFields {
   readonly paused_until?: number;
   readonly next_window?: number;
   readonly goes_on?: number;
+  readonly groups_until?: number;
+  readonly groups_number?: number;
   readonly recovery_until?: number;
   readonly max_holds?: number;
   readonly recovery_seen?: number;
@@ -224,7 +233,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
   const extra = optionalFields(fields);
-  const further = readFurther(ofLimits, extra.further ?? {});
+  const { further, ofGroups } = readFurther(ofLimits, extra.further ?? {});
+  const groupsUntil = extra.groups_until ?? 0;
   const own = extra.own ?? (JSON.parse(fields.own ?? '{}') as StoredFields);
   const { algorithm } = withCalendar(
     limitsIn(ofLimits).limits[0],
@@ -242,7 +252,9 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     gen: number('gen'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: extra.expires ?? idleAt({ start, window: limits.window, report, algorithm, further }),
+    expires:
+      extra.expires ??
+      idleAt({ start, window: limits.window, report, algorithm, further, groupsUntil }),
     ticket: extra.ticket ?? 0,
     recoveryUntil: extra.recovery_until ?? 0,
     recoveryAgain: extra.recovery_again ?? 0,
@@ -254,6 +266,9 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     setAt: extra.set_at ?? 0,
     holds: readHolds(extra),
     further,
+    ofGroups,
+    groupsUntil,
+    groupsNumber: extra.groups_number ?? 0,
     pausedUntil: extra.paused_until ?? 0,
     nextWindow: extra.next_window ?? 0,
     ends: extra.ends ?? 0,
@@ -263,22 +278,26 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
 function readFurther(
   limits: string,
   stored: NonNullable<OptionalFields['further']>,
-): StoredLimit[] {
+): Pick<StoredState, 'further' | 'ofGroups'> {
   const fieldsOf = (name: string | undefined) => stored[name ?? ''] ?? { start: 0, used: 0 };
   const calendarNamed = asStored(({ name }) => {
     const fields = fieldsOf(name);
     return [fields.start, fields];
   });
-  return furtherIn(limits, calendarNamed).map((limit) => {
-    const fields = fieldsOf(limit.name);
-    return {
-      ...limit,
-      start: fields.start,
-      taken: fields.used,
-      stored: readCounts(limit.algorithm, fields),
-      report: readReport(fields),
-    };
-  });
+  const all = furtherIn(limits, calendarNamed);
+  const further = all
+    .filter(({ perGroup }) => !perGroup)
+    .map((limit) => {
+      const fields = fieldsOf(limit.name);
+      return {
+        ...limit,
+        start: fields.start,
+        taken: fields.used,
+        stored: readCounts(limit.algorithm, fields),
+        report: readReport(fields),
+      };
+    });
+  return { further, ofGroups: all.filter(({ perGroup }) => perGroup) };
 }
 
 /** @param valuesOf the start of the window of a limit, and what its kind stores */

@@ -196,7 +196,8 @@ export class SluiceClient {
   }
 
   /**
-   * Pauses a key for all callers: nobody is approved until the pause ends, and waiters keep their places.
+   * Pauses a key, or one group of it, for all callers: nobody is approved until the pause ends, and waiters keep their
+   * places.
    * @param millis from now on, up to 86,400,000; 0 ends the pause
    * @throws as `check`
    */

@@ -11,15 +11,17 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
   /** The key to ask for; a request without one is not limited. */
   readonly keyOf: (url: URL) => string | undefined;
   /**
-   * Whether an answer of 429 or 503 with `retry-after-ms` or `Retry-After` pauses the key for that time, for all callers. A pause that fails
-   * is ignored: the next such answer asks for it again. `false` by default.
+   * Whether an answer of 429 or 503 with `retry-after-ms` or `Retry-After` pauses the key for that time, for all callers. With
+   * `'group'`, only the group of the call is paused, or the key if the call names none. A pause that fails is ignored:
+   * the next such answer asks for it again. `false` by default.
    */
-  readonly pausesKey?: boolean | undefined;
+  readonly pausesKey?: boolean | 'group' | undefined;
   /**
    * Whether an answer whose headers say that less remains than Sluice believes is reported to Sluice, at most once a
    * second for each key and limit: the first number, then the least of the second at its end, and 0 at once. With `true`, the requests that remain are reported to the key's own limit. An object
    * has the names of the limits that requests and tokens are reported to; the key's own limit is `default`. For a limit
-   * that is not a fixed window, the key is paused if nothing remains. A report that fails is ignored. `false` by default.
+   * that is not a fixed window, the key is paused if nothing remains, or with `perGroup` the group. A report that fails is
+   * ignored. `false` by default.
    */
   readonly reportsRemaining?: boolean | ReportedLimits | undefined;
   /** The `fetch` to send with. The global `fetch` by default. */
@@ -41,6 +43,7 @@ const KNOWN_UNITS: Readonly<Record<keyof ReportedLimits, true>> = {
   tokens: true,
   inputTokens: true,
   outputTokens: true,
+  perGroup: true,
 };
 
 /**
@@ -56,7 +59,8 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
   const { fetch: send = fetch, ...asking } = others;
   const limits = reportsRemaining === true ? { requests: OWN_LIMIT } : reportsRemaining;
   if (limits) demandKnown(limits, KNOWN_UNITS);
-  const reports = limits ? new RemainingReports(client, limits) : undefined;
+  const reports = limits ? new RemainingReports(client, limits, asking.group) : undefined;
+  const pausedGroup = pausesKey === 'group' ? asking.group : undefined;
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
@@ -73,9 +77,13 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
     const unreportedMillis = (await reports?.report(key, answer.headers, approval.quota)) ?? 0;
     const { status, headers } = answer;
     const retryMillis = pausesKey ? retryMillisIn(status, headers, Date.now()) : 0;
-    const millis = Math.max(unreportedMillis, retryMillis);
-    // Another answer may have asked for a longer pause.
-    if (millis > 0) await client.pause(key, millis, { canShorten: false }).catch(() => undefined);
+    const pauses = new Map([[reports?.group, unreportedMillis]]);
+    pauses.set(pausedGroup, Math.max(pauses.get(pausedGroup) ?? 0, retryMillis));
+    for (const [group, millis] of pauses) {
+      // Another answer may have asked for a longer pause.
+      if (millis > 0)
+        await client.pause(key, millis, { canShorten: false, group }).catch(() => undefined);
+    }
     return answer;
   };
 }

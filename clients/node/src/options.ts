@@ -120,6 +120,8 @@ export interface RenewOptions extends RequestOptions {
 
 /** How to pause a key. */
 export interface PauseOptions extends RequestOptions {
+  /** The group that is paused, if the key has fair groups. The whole key by default. */
+  readonly group?: string | undefined;
   /** Whether a pause that is on may end sooner. `true` by default; a program that pauses by itself gives `false`. */
   readonly canShorten?: boolean | undefined;
 }
@@ -130,6 +132,11 @@ export interface ReportOptions extends RequestOptions {
   readonly resetMillis?: number | undefined;
   /** The name of a further limit of the key. The key's own limit by default. */
   readonly limit?: string | undefined;
+  /**
+   * The group that the report is about, if each group has the limit to itself. By default the group of all checks that
+   * name none.
+   */
+  readonly group?: string | undefined;
 }
 
 /**
@@ -141,4 +148,9 @@ export interface ReportedLimits {
   readonly tokens?: string | undefined;
   readonly inputTokens?: string | undefined;
   readonly outputTokens?: string | undefined;
+  /**
+   * Whether each group has these limits to itself, so that the reports are about the group of the call. `false` by
+   * default.
+   */
+  readonly perGroup?: boolean | undefined;
 }

@@ -479,6 +479,39 @@ class TestReportsToATokenBucket:
         assert limited.told[1:] == [f"/rate/{key}?pauseMillis={millis}&canShorten=false"]
 
 
+class TestGroups:
+    @pytest.mark.parametrize(
+        "options, told",
+        [
+            ({"pauses_key": "group", "group": "a"}, ["pauseMillis=30000&canShorten=false&group=a"]),
+            ({"pauses_key": "group"}, ["pauseMillis=30000&canShorten=false"]),
+            (
+                {"reports_remaining": {"requests": "tenant", "per_group": True}, "group": "a"},
+                ["remaining=5&resetMillis=51000&limit=tenant&group=a"],
+            ),
+            # All groups share the own limit, so that it takes no report of one.
+            (
+                {"reports_remaining": {"tokens": "default", "per_group": True}, "pauses_key": True, "group": "a"},
+                [
+                    "remaining=0&resetMillis=360000&group=a",
+                    "pauseMillis=30000&canShorten=false",
+                    "pauseMillis=360000&canShorten=false&group=a",
+                ],
+            ),
+        ],
+        ids=["a pause", "a pause without a group", "a report", "a pause instead of a report"],
+    )
+    def test_pauses_and_reports_are_of_the_group_of_the_call_if_told_so(
+        self, limited: Limited, service: Service, vendor: Vendor, key: str, options: LimitedOptions, told: list[str]
+    ) -> None:
+        key = f"tenants-{key}"
+        vendor.status, vendor.headers = 429, {**saying(5, 0), "retry-after": "30"}
+
+        limited(service.url, key, options)(vendor.url)
+
+        assert limited.told == [f"/rate/{key}?{query}" for query in told]
+
+
 class TestMistakes:
     @pytest.mark.parametrize(
         "options, message",

@@ -33,7 +33,7 @@ class Reports:
         self.sent: list[str] = []
         self.bounds: list[tuple[float, int | None]] = []
         self._timers: list[tuple[float, Callable[[], Coroutine[object, None, None]]]] = []
-        self._reports = RemainingReports(self, limits, lambda: self.now)
+        self._reports = RemainingReports(self, limits, now=lambda: self.now)
 
     def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
         self._timers.append((self.now + seconds, work))
@@ -51,6 +51,7 @@ class Reports:
         remaining: int,
         reset_millis: int | None,
         limit: str | None,
+        group: str | None,
         timeout: float,
         retries: int | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from .conftest import ROOT
 URL = "http://sluice"
 EXPECTED = [
     "PUT http://sluice/rate/a%2Fb?remaining=0",
-    "PUT http://sluice/rate/a?remaining=12&resetMillis=1000&limit=per+hour",
+    "PUT http://sluice/rate/a?remaining=12&resetMillis=1000&limit=per+hour&group=b",
 ]
 
 
@@ -25,11 +25,11 @@ def recording(sent: list[str], status: int = 200) -> httpx.MockTransport:
     return httpx.MockTransport(answer)
 
 
-def test_a_report_has_what_remains_when_it_resets_and_the_limit() -> None:
+def test_a_report_has_what_remains_when_it_resets_the_limit_and_the_group() -> None:
     sent: list[str] = []
     with SluiceClient(URL, http=httpx.Client(transport=recording(sent))) as sluice:
         sluice.report_remaining("a/b", 0)
-        sluice.report_remaining("a", 12, reset_millis=1000, limit="per hour")
+        sluice.report_remaining("a", 12, reset_millis=1000, limit="per hour", group="b")
 
     assert sent == EXPECTED
 
@@ -40,7 +40,7 @@ def test_a_task_reports_the_same() -> None:
     async def report() -> None:
         async with AsyncSluiceClient(URL, http=httpx.AsyncClient(transport=recording(sent))) as sluice:
             await sluice.report_remaining("a/b", 0)
-            await sluice.report_remaining("a", 12, reset_millis=1000, limit="per hour")
+            await sluice.report_remaining("a", 12, reset_millis=1000, limit="per hour", group="b")
 
     asyncio.run(report())
 

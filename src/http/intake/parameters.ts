@@ -3,7 +3,7 @@ import * as querystring from 'node:querystring';
 import { z } from 'zod';
 
 import { requestFields } from '../../api/bulk-schemas.js';
-import { requestId } from '../../common/schemas.js';
+import { requestId, shortText } from '../../common/schemas.js';
 import { nearestName } from '../../common/texts.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { BOUNDS } from '../../limiter/bounds.js';
@@ -46,15 +46,20 @@ export const amendmentSchema = z.object({
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
 
+/** Empty for the checks that name none. */
+const group = shortText({ ...BOUNDS.groupBytes, min: 0 }).optional();
+
 export const pauseSchema = z.object({
   pauseMillis: wholeNumber(BOUNDS.pauseMillis),
   canShorten: yesOrNo().optional(),
+  group,
 });
 
 export const reportSchema = z.object({
   remaining: wholeNumber(BOUNDS.remaining),
   resetMillis: wholeNumber(BOUNDS.resetMillis).optional(),
   limit: z.string().optional(),
+  group,
 });
 
 /** Names and values, as parsed by Express. */
@@ -66,7 +71,9 @@ export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
 const REPORT_PARAMETERS: readonly string[] = Object.keys(reportSchema.shape);
 const PAUSE_PARAMETERS: readonly string[] = Object.keys(pauseSchema.shape);
-const CHANGE_PARAMETERS = [...PAUSE_PARAMETERS, ...REPORT_PARAMETERS];
+const CHANGE_PARAMETERS = [...new Set([...PAUSE_PARAMETERS, ...REPORT_PARAMETERS])];
+const OF_PAUSE_ALONE = PAUSE_PARAMETERS.filter((name) => !REPORT_PARAMETERS.includes(name));
+const OF_REPORT_ALONE = REPORT_PARAMETERS.filter((name) => !PAUSE_PARAMETERS.includes(name));
 
 /**
  * The check that a request asks for.
@@ -136,11 +143,11 @@ export function parseKeyChange(
   query: Query,
 ): { readonly pause: Omit<Asked<'pause'>, 'key'> } | { readonly report: RemainingReport } {
   rejectUnknown(query, CHANGE_PARAMETERS);
-  if (!Object.keys(query).some((name) => REPORT_PARAMETERS.includes(name))) {
-    const { pauseMillis: millis, canShorten } = parse(pauseSchema, query);
-    return { pause: { millis, canShorten } };
+  if (!Object.keys(query).some((name) => OF_REPORT_ALONE.includes(name))) {
+    const { pauseMillis: millis, ...others } = parse(pauseSchema, query);
+    return { pause: { millis, ...others } };
   }
-  const parameter = PAUSE_PARAMETERS.find((name) => query[name] !== undefined);
+  const parameter = OF_PAUSE_ALONE.find((name) => query[name] !== undefined);
   if (parameter === undefined) return { report: parse(reportSchema, query) };
   throw invalidParameter(parameter, 'be left out if remaining, resetMillis or limit is given');
 }

@@ -115,7 +115,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         scope: 'check',
         requestParams: ofKeyChange,
         answer: jsonAnswer('Paused, not paused any more, or reported.', keyChange),
-        errors: [...OF_KEY, 'UNKNOWN_PARAMETER', 'KEY_UNKNOWN', 'STORE_FULL'],
+        errors: [...OF_KEY, 'UNKNOWN_PARAMETER', 'KEY_UNKNOWN', 'STORE_FULL', 'KEY_FULL'],
       }),
     },
     '/rate/{key}/{requestId}': {

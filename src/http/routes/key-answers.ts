@@ -58,6 +58,7 @@ export function keyAnswers({ limiter, pause, release, amend, reportRemaining }: 
             status: 'waiting',
             position: status.position,
             waitMillis: Math.ceil(status.waitMillis),
+            stoppedBy: status.stoppedBy,
           };
     sendJson(response, 200, body, ['Cache-Control', 'no-store']);
   };

@@ -1,13 +1,15 @@
-import type { Amended, Amendment, RejectedAmendment } from '../limiter.js';
+import type { Amended, Amendment, RejectedAmendment, RemainingReport } from '../limiter.js';
 import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
 import { isHeld, type LimitedRequest, type RequestTerms, termsOf } from '../request.js';
 import { Holds, type HeldState, hitsOf } from './holds.js';
 import type { CountedLimit } from './limits/counted-limit.js';
-import { createLimit, createWindow } from './limits/kinds.js';
+import { GroupLimits } from './group-limits.js';
+import { createLimit, createWindow, takeRules } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
 import type { InstanceBounds, MemoryBudget } from './memory-budget.js';
-import type { Stopped } from './queue/waiting-list.js';
+import { type Stopped, stoppedGroup } from './queue/waiting-list.js';
+import type { WaitingQueue } from './queue/waiting-queue.js';
 import { kindOf } from '../kinds/kinds.js';
 
 /** More is no estimate that was too low, and would close the key for everybody. */
@@ -23,6 +25,8 @@ export class Approvals {
   window: Window;
   /** Undefined until there is a hold, since most keys have none. */
   holds: Holds | undefined;
+  /** The limits that each group has to itself; undefined if there are none. */
+  groups: GroupLimits | undefined;
   /** When an approval was last released or got fewer hits, or a hold lapsed. Undefined if none was, which takes less memory. */
   #releasedAt: number | undefined;
 
@@ -32,6 +36,8 @@ export class Approvals {
     readonly bounds: InstanceBounds,
     /** Holds the ids. */
     readonly budget: MemoryBudget,
+    /** Of the key; undefined for a look at the approvals alone. */
+    public queue?: WaitingQueue,
   ) {
     this.window = createWindow(now, own);
     this.limits = [createLimit(own, this.window, this, now)];
@@ -51,6 +57,7 @@ export class Approvals {
     );
     const holds = original.holds;
     this.holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy();
+    this.groups = original.groups?.copy(this);
     this.#releasedAt = original.#releasedAt;
   }
 
@@ -60,19 +67,26 @@ export class Approvals {
     for (let i = 1; i < this.limits.length; i += 1) {
       at = Math.max(at, this.limits[i]?.countsUntil ?? at);
     }
-    return at;
+    return Math.max(at, this.groups?.busyUntil ?? at);
+  }
+
+  isStopped(group: string): boolean {
+    return this.queue?.stoppedHead(group) !== undefined;
   }
 
   /** The limits that count the checks of a list. */
   limitsOf(list: QueueList | undefined): readonly CountedLimit[] {
     const limits = this.limits;
+    if (this.groups && list?.kind === 'group') {
+      return [...limits.filter(({ lanes }) => !lanes), ...this.groups.limitsOf(list.name)];
+    }
     const countAll = limits.length === 1 || limits.every(({ lanes }) => lanes === undefined);
     return countAll ? limits : limits.filter((limit) => countsList(limit, list));
   }
 
   /** Whether waiters are let go at an even pace. */
   get havePace(): boolean {
-    return this.limits.some(({ hasPace }) => hasPace);
+    return this.limits.some(({ hasPace }) => hasPace) || this.groups?.havePace === true;
   }
 
   /** The limit that is the key's own. */
@@ -95,7 +109,14 @@ export class Approvals {
     const limits = this.limitsOf(request.list).filter((limit) => !limit.keepsIdOf(true));
     const isTaken = this.#take(id, request, false, limits);
     if (isTaken) this.holds?.release(id);
+    // Nobody is served after a check that claims its approval.
+    if (this.groups) this.queue?.mayHaveRoom(this.groups.takeChanged());
     return isTaken;
+  }
+
+  /** Whether the group of a check is paused. */
+  isPaused({ list }: RequestTerms): boolean {
+    return list?.kind === 'group' && (this.groups?.pausedUntil(list.name) ?? -Infinity) > -Infinity;
   }
 
   /** Whether no more approvals with these terms are kept, held or in a window. */
@@ -105,14 +126,35 @@ export class Approvals {
     return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 
+  /** Whether the key has no room for the group of a check, of which nothing counts yet. Those who wait are bounded by the queue. */
+  isFullForGroup({ list }: RequestTerms): boolean {
+    if (list?.kind !== 'group' || !list.hasLimits || !this.groups) return false;
+    return this.groups.declared.length > 0 && this.groups.isFullFor(list.name);
+  }
+
+  /** @returns until when, from now on; undefined if the key has no room for one more group */
+  pauseGroup(now: number, name: string, millis: number, canShorten: boolean): number | undefined {
+    this.groups ??= new GroupLimits(now, [], this);
+    if (millis > 0 && this.groups.isFullFor(name)) return undefined;
+    return this.groups.pause(name, millis, canShorten);
+  }
+
+  /** The limit that a report is about; undefined if there is none. */
+  limitNamed({ limit: wanted, group }: RemainingReport): CountedLimit | undefined {
+    const ofGroup = group === undefined ? [] : (this.groups?.limitsOf(group) ?? []);
+    return [...this.limits, ...ofGroup].find(({ name }) => name === wanted);
+  }
+
   /** The queue is served, perhaps later than there was room. */
   beginServing(): void {
     for (const limit of this.limits) limit.beginServing?.();
+    this.groups?.beginServing();
   }
 
   /** Nobody waits any more. */
   endServing(): void {
     for (const limit of this.limits) limit.endServing?.();
+    this.groups?.endServing();
   }
 
   /** Whether one more fits into all limits that count it. */
@@ -128,13 +170,39 @@ export class Approvals {
     if (this.areFull(terms)) return 'all';
     const { hits = 1, list } = terms;
     const lacking = this.limitsOf(list).filter((limit) => !limit.fitsAlone(hits));
-    if (lacking.length === 0) return undefined;
-    return lacking.every(({ lanes }) => lanes) ? lacking.flatMap(({ lanes = [] }) => lanes) : 'all';
+    if (lacking.some(({ lists }) => !lists)) return 'all';
+    const stopped = lacking.flatMap(({ lists = [] }) => lists);
+    if (list && this.isPaused(terms)) return [...stopped, stoppedGroup(list.name)];
+    return stopped.length > 0 ? stopped : undefined;
+  }
+
+  /**
+   * When what stops a group may have ended by itself, which only its own limits and its pause do. Infinite if only a release, a
+   * lapse or a correction can end it, which tell by themselves.
+   */
+  stoppedUntil({ hits = 1, list }: RequestTerms): number {
+    if (!this.groups || !list) return -Infinity;
+    const lacking = this.groups.limitsOf(list.name).filter((limit) => !limit.fitsAlone(hits));
+    const times = lacking.map((limit) => (limit.isFullOfHeld ? Infinity : limit.roomAt(hits)));
+    return Math.max(this.groups.pausedUntil(list.name), ...times);
   }
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
   takeRest(now: number, { hits = 1, list }: RequestTerms): void {
-    for (const limit of this.limitsOf(list)) limit.takeRest?.(now, hits);
+    const limits = this.limitsOf(list);
+    const before = usedOf(limits);
+    for (const limit of limits) limit.takeRest?.(now, hits);
+    if (usedOf(limits) > before) this.#noteGroup(list);
+  }
+
+  /** Others wait in a group, which may be stopped by that. */
+  noteStop(list: QueueList | undefined): void {
+    if (list?.kind === 'group') this.groups?.noteStop(list.name);
+  }
+
+  /** What counts in a group has changed. */
+  #noteGroup(list: QueueList | undefined): void {
+    if (list?.kind === 'group') this.groups?.noteChange(list.name);
   }
 
   /** Whether one takes more than the maximum of a limit that counts it. */
@@ -173,11 +241,17 @@ export class Approvals {
    * @returns whether it counted
    */
   release(now: number, id: string, isUnused: boolean): boolean {
-    return this.#change(now, () => {
-      const wasHeld = this.holds?.release(id) ?? false;
-      const released = this.limits.filter((limit) => limit.giveBack(id, isUnused));
-      return wasHeld || released.length > 0;
-    });
+    return this.#change(
+      now,
+      () => {
+        const [limits, group] = [this.#limitsOfId(id), this.#groupOf(id)];
+        const wasHeld = this.holds?.release(id) ?? false;
+        const released = limits.filter((limit) => limit.giveBack(id, isUnused));
+        if (released.length > 0) this.noteGroupNamed(group);
+        return wasHeld || released.length > 0;
+      },
+      id,
+    );
   }
 
   /** Gives hits back without the approvals that took them. @returns how many the own limit has given back */
@@ -186,6 +260,7 @@ export class Approvals {
       let ofOwn = 0;
       for (const limit of this.limitsOf(list)) {
         const refunded = limit.refund(hits);
+        if (refunded > 0) this.#noteGroup(list);
         if (limit === this.own) ofOwn = refunded;
       }
       return ofOwn;
@@ -193,20 +268,21 @@ export class Approvals {
   }
 
   amend(now: number, id: string, amendment: Amendment): AmendOutcome {
-    return this.#change(now, () => this.#amend(now, id, amendment));
+    return this.#change(now, () => this.#amend(now, id, amendment), id);
   }
 
   #amend(now: number, id: string, amendment: Amendment): AmendOutcome {
     const { hits, holdMillis, maxHits = MOST_TIMES_MAXIMUM * this.own.maximum } = amendment;
+    const limits = this.#limitsOfId(id);
     // First, since a change is made as a whole or not at all.
     if (hits !== undefined && hits > maxHits) {
       const held = this.holds?.get(id);
-      const taken = this.limits.map((limit) => limit.takenBy(id));
+      const taken = limits.map((limit) => limit.takenBy(id));
       const before = held ? hitsOf(held.request) : taken.find((of) => of !== undefined);
       if (before === undefined) return 'unknown';
       if (hits > before) return { rejected: 'hits', maxHits: Math.max(maxHits, before) };
     }
-    if (hits !== undefined && !this.limits.every((limit) => limit.reserve(id, hits))) {
+    if (hits !== undefined && !limits.every((limit) => limit.reserve(id, hits))) {
       return 'store_full';
     }
     const lapsesIn = this.holds?.renew(now, id, amendment);
@@ -214,7 +290,8 @@ export class Approvals {
     const isHeld = lapsesIn !== undefined;
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
     if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
-    const amended = this.limits.filter((limit) => limit.amend(id, hits));
+    const amended = limits.filter((limit) => limit.amend(id, hits));
+    if (amended.length > 0) this.noteGroupNamed(this.#groupOf(id));
     if (isHeld) return { holdMillis: lapsesIn };
     return amended.length > 0 ? {} : 'unknown';
   }
@@ -239,7 +316,7 @@ export class Approvals {
   /** Whether an approval counts, as of the last operation. */
   counts(now: number, id: string): boolean {
     const lapse = this.holds?.get(id)?.lapsesAt ?? -Infinity;
-    return lapse > now || this.limits.some((limit) => limit.takenBy(id) !== undefined);
+    return lapse > now || this.#limitsOfId(id).some((limit) => limit.takenBy(id) !== undefined);
   }
 
   /**
@@ -250,6 +327,11 @@ export class Approvals {
     const isHeld = this.holds !== undefined && this.holds.firstLapse < Infinity;
     const releasedAt = this.#releasedAt ?? -Infinity;
     return isHeld || this.limits.some(({ start, millis }) => releasedAt >= start - millis);
+  }
+
+  /** An operation begins. */
+  begin(now: number): void {
+    this.groups?.begin(now);
   }
 
   /** Whether to roll to now would change nothing, as far as can be told at once. */
@@ -274,10 +356,13 @@ export class Approvals {
     }
     const hasRolled = this.own.roll(now, ofRules);
     const unclaimed = this.holds?.takeLapsedUnclaimed();
-    if (!unclaimed) return hasRolled;
     // Nobody has got these approvals, so that they count in no limit any more.
-    for (const id of unclaimed) for (const limit of this.limits) limit.giveBack(id, true);
-    for (const limit of this.limits) limit.noteGivenBack?.();
+    for (const id of unclaimed ?? []) {
+      for (const limit of this.#limitsOfId(id)) limit.giveBack(id, true);
+      this.noteGroupNamed(this.#groupOf(id));
+    }
+    if (unclaimed) for (const limit of this.limits) limit.noteGivenBack?.();
+    this.groups?.beginIdle();
     return hasRolled;
   }
 
@@ -312,16 +397,13 @@ export class Approvals {
    */
   takeFurther(now: number, rules: readonly Limit[]): number {
     const [own, ...before] = this.limits;
-    const further = rules.map((rule) => {
-      const kept = before.find((limit) => limit.continuesAs(rule));
-      kept?.change(now, rule);
-      if (kept) return kept;
-      const limit = createLimit(rule, createWindow(now, rule), this, now);
-      limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
-      return limit;
-    });
-    for (const limit of before) if (!further.includes(limit)) limit.clear();
+    const shared = rules.filter(({ perGroup }) => !perGroup);
+    const further = takeRules(before, shared, this, now);
     this.limits = [own, ...further];
+    this.#takeRulesOfGroups(
+      now,
+      rules.filter(({ perGroup }) => perGroup),
+    );
     return countsUntil(further);
   }
 
@@ -332,6 +414,8 @@ export class Approvals {
 
   /** Gives back all memory. */
   clear(): void {
+    this.groups?.clear();
+    this.groups = undefined;
     this.holds?.clear();
     for (const limit of this.limits) limit.clear();
   }
@@ -343,33 +427,65 @@ export class Approvals {
     held: boolean,
     limits = this.limitsOf(list),
   ): boolean {
+    if (this.groups && list?.kind === 'group' && !this.groups.remember(id, list.name)) return false;
     const lacking = limits.findIndex((limit) => !limit.take(id, hits, held));
-    if (lacking === -1) return true;
-    for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
-    return false;
+    for (const taken of limits.slice(0, Math.max(0, lacking))) taken.giveBack(id, true);
+    this.#noteGroup(list);
+    return lacking === -1;
   }
 
   #addHeld(now: number, id: string, terms: RequestTerms, state: HeldState): boolean {
     if (!this.#take(id, terms, true)) return false;
-    this.holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget);
+    this.holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget, (group, hasChanged) => {
+      // Whether it was idle is decided before it changes.
+      if (hasChanged) this.groups?.noteChange(group);
+      else this.groups?.limitsOf(group);
+    });
     if (this.holds.add(now, id, terms, state)) return true;
-    for (const limit of this.limits) limit.giveBack(id, true);
+    for (const limit of this.limitsOf(terms.list)) limit.giveBack(id, true);
     return false;
   }
 
-  /** Changes the approvals, and notes when they take less than before. */
-  #change<Result>(now: number, change: () => Result): Result {
-    const before = this.#usedOfAll;
-    const result = change();
-    for (const limit of this.limits) limit.noteGivenBack?.();
-    if (this.#usedOfAll < before) this.#releasedAt = now;
-    return result;
+  /** The limits in which an approval may count. */
+  #limitsOfId(id: string): readonly CountedLimit[] {
+    const group = this.#groupOf(id);
+    if (!this.groups || group === undefined) return this.limits;
+    return [...this.limits, ...this.groups.limitsOf(group)];
   }
 
-  /** What they take of all limits together. */
-  get #usedOfAll(): number {
-    return this.limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
+  #groupOf(id: string): string | undefined {
+    if (!this.groups) return undefined;
+    const list = this.holds?.get(id)?.request.list;
+    return list?.kind === 'group' ? list.name : this.groups.groupOf(id);
   }
+
+  noteGroupNamed(name: string | undefined): void {
+    if (name !== undefined) this.groups?.noteChange(name);
+  }
+
+  #takeRulesOfGroups(now: number, rules: readonly Limit[]): void {
+    const hadSome = (this.groups?.declared.length ?? 0) > 0;
+    if (this.groups) this.groups.takeRules(rules);
+    else if (rules.length > 0) this.groups = new GroupLimits(now, rules, this);
+    if (hadSome || rules.length === 0) return;
+    // They have held something before the limits came.
+    for (const name of this.holds?.groups ?? []) this.noteGroupNamed(name);
+  }
+
+  /** Changes the approvals, and notes when they take less than before. @param id of the only one that changes */
+  #change<Result>(now: number, change: () => Result, id?: string): Result {
+    const limits = id === undefined ? this.limits : this.#limitsOfId(id);
+    const before = usedOf(limits);
+    const result = change();
+    for (const limit of limits) limit.noteGivenBack?.();
+    if (usedOf(limits) < before) this.#releasedAt = now;
+    return result;
+  }
+}
+
+/** What the approvals take of all these limits together. */
+function usedOf(limits: readonly CountedLimit[]): number {
+  return limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
 }
 
 /** Until when anything may count that was approved by now; -Infinity for nothing. */

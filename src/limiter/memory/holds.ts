@@ -4,6 +4,7 @@ import type { Limit } from '../limits.js';
 import { isHeld, LABELS, labelsOf, type RequestState, type RequestTerms } from '../request.js';
 import { type MemoryBudget, UNBOUNDED_BUDGET } from './memory-budget.js';
 import { Heap, type HeapItem } from './heap.js';
+import { groupIn, stoppedGroup } from './queue/waiting-list.js';
 
 /** What a hold takes, measured. */
 const BYTES_PER_HOLD = 400;
@@ -34,8 +35,8 @@ export class Holds {
   readonly #holds = new Map<string, Hold>();
   readonly #order = new Heap<Hold>((one, other) => one.lapsesAt < other.lapsesAt);
   #hits = 0;
-  /** What is held in each lane. Undefined until there is a hold in one. */
-  #ofLanes: Map<string, Held> | undefined;
+  /** What is held in each lane or group, by its name as in `Stopped`. Undefined until there is a hold in one. */
+  #ofLists: Map<string, Held> | undefined;
   #unclaimed = 0;
   #unclaimedNotHeld = 0;
   #firstLapse = Infinity;
@@ -45,6 +46,8 @@ export class Holds {
   constructor(
     private readonly max: number,
     private readonly budget: MemoryBudget,
+    /** Called when what is held in a group is about to change, and when it has. */
+    private readonly onGroup: (name: string, hasChanged: boolean) => void = () => undefined,
   ) {}
 
   /** The hits of all held approvals. */
@@ -57,12 +60,19 @@ export class Holds {
     return this.#holds.size;
   }
 
-  /** The held approvals that a limit counts. @param lanes of the limit */
-  countedIn(lanes: Limit['lanes']): Held {
+  /** The held approvals that a limit counts. */
+  countedIn({ lanes, group }: Pick<Limit, 'lanes' | 'group'>): Held {
+    if (group !== undefined) return this.#ofLists?.get(stoppedGroup(group)) ?? NOTHING;
     if (!lanes) return this;
     return lanes
-      .map((lane) => this.#ofLanes?.get(lane) ?? NOTHING)
+      .map((lane) => this.#ofLists?.get(lane) ?? NOTHING)
       .reduce((sum, { hits, size }) => ({ hits: sum.hits + hits, size: sum.size + size }), NOTHING);
+  }
+
+  /** The names of the groups that hold any. */
+  get groups(): readonly string[] {
+    const all = [...(this.#ofLists?.keys() ?? [])];
+    return all.flatMap((list) => groupIn(list) ?? []);
   }
 
   /** How many are unclaimed, and will be held no more once they are claimed. */
@@ -228,10 +238,15 @@ export class Holds {
     // It does not count in the most holds.
     if (state === 'unclaimed' && !isHeld(request)) this.#unclaimedNotHeld += sign;
     const { list } = request;
-    if (list?.kind !== 'lane') return;
-    this.#ofLanes ??= new Map();
-    const before = this.#ofLanes.get(list.name) ?? NOTHING;
-    this.#ofLanes.set(list.name, { hits: before.hits + hits, size: before.size + sign });
+    if (!list) return;
+    if (list.kind === 'group') this.onGroup(list.name, false);
+    this.#ofLists ??= new Map();
+    const name = list.kind === 'lane' ? list.name : stoppedGroup(list.name);
+    const before = this.#ofLists.get(name) ?? NOTHING;
+    const size = before.size + sign;
+    if (size > 0) this.#ofLists.set(name, { hits: before.hits + hits, size });
+    else this.#ofLists.delete(name);
+    if (list.kind === 'group') this.onGroup(list.name, true);
   }
 
   #remove(hold: Hold): void {

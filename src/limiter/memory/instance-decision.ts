@@ -70,18 +70,19 @@ export function decideAtOnce(
   terms: RequestTerms,
   approvals: Approvals,
   queue: WaitingQueue,
-  isPaused: boolean,
+  isKeyPaused: boolean,
 ): DecisionAtOnce {
   const { hits = 1 } = terms;
-  const fits = approvals.fit(terms);
-  const areFull = approvals.areFull(terms);
-  const hasRoom = fits && !areFull && !isPaused;
+  const isGroupPaused = approvals.isPaused(terms);
+  const fits = approvals.fit(terms) && !isGroupPaused;
+  const areFull = approvals.areFull(terms) || approvals.isFullForGroup(terms);
+  const hasRoom = fits && !areFull && !isKeyPaused;
   const isNext = (): boolean =>
     queue.isNext(now, terms, (head) => approvals.stoppedBy(head) ?? 'all');
   if (hasRoom && (queue.size === 0 || isNext())) return 'approved';
   if (hits > 1 && approvals.exceed(terms)) return 'too_many_hits';
   if (areFull && fits) return 'key_full';
-  return isPaused ? 'paused' : 'denied';
+  return isKeyPaused || isGroupPaused ? 'paused' : 'denied';
 }
 
 /**
@@ -90,10 +91,11 @@ export function decideAtOnce(
  */
 export function rejectionOf(
   limits: Limits,
-  { limit: wanted }: Pick<RemainingReport, 'limit'>,
+  { limit: wanted, group }: Pick<RemainingReport, 'limit' | 'group'>,
 ): RejectedReport | undefined {
-  const limit = limits.find(({ name }) => name === wanted);
-  if (!limit) return { rejected: 'limit', further: limits.flatMap(({ name = [] }) => name) };
+  const known = limits.filter(({ perGroup }) => group !== undefined || !perGroup);
+  const limit = known.find(({ name }) => name === wanted);
+  if (!limit) return { rejected: 'limit', further: known.flatMap(({ name = [] }) => name) };
   const { algorithm } = limit;
   return kindOf(algorithm).hasBoundary
     ? undefined

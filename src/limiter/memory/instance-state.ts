@@ -2,6 +2,7 @@ import type { InstanceDetail, InstanceState, RequestStatus } from '../limiter.js
 import { forEachLimit } from '../limits.js';
 import { MOST_LISTS_SHOWN } from '../queue-order.js';
 import type { Approvals } from './approvals.js';
+import type { GroupLimits } from './group-limits.js';
 import type { RequestRecord } from './named-requests.js';
 import { arrivalOf, type Queued } from './queue/waiting-list.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -11,6 +12,8 @@ import type { RulesInForce } from './rules-in-force.js';
 export interface ShownKey {
   readonly key: string;
   readonly approvals: Approvals;
+  /** Undefined if no group has anything to itself. */
+  readonly groups: GroupLimits | undefined;
   readonly rules: RulesInForce;
   readonly queue: WaitingQueue;
   /** In the current window of the own limit. */
@@ -21,9 +24,12 @@ export interface ShownKey {
 
 export function stateOf(shown: ShownKey, now: number): InstanceState {
   const { key, approvals, rules, queue, denied, pausedUntil } = shown;
+  const limitsOfGroups = approvals.groups?.declared ?? [];
+  const hasLimitsOfGroups = limitsOfGroups.length > 0;
   return {
     key,
     limits: forEachLimit(approvals.limits, (limit) => limit.state(now)),
+    ...(hasLimitsOfGroups && { limitsOfGroups }),
     maxRequestsInQueue: rules.maxRequestsInQueue,
     held: approvals.holds?.hits ?? 0,
     denied,
@@ -36,7 +42,9 @@ export function stateOf(shown: ShownKey, now: number): InstanceState {
 export function detailOf(shown: ShownKey, now: number, mostQueued: number): InstanceDetail {
   return {
     ...stateOf(shown, now),
-    ...placesIn(shown.queue, now, mostQueued),
+    ...placesIn(shown, now, mostQueued),
+    ...(shown.groups &&
+      shown.groups.declared.length > 0 && { groups: shown.groups.fullest(MOST_LISTS_SHOWN) }),
     overridden: shown.rules.overriddenOf(shown.approvals.window),
     isRecovering: false,
     names: [],
@@ -67,7 +75,7 @@ export function approvalStatus(
  * @param most of the waiting requests, those whose turns come first
  */
 function placesIn(
-  queue: WaitingQueue,
+  { queue, groups }: ShownKey,
   now: number,
   most: number,
 ): Pick<InstanceDetail, 'queue' | 'lists' | 'listCount' | 'replicas'> {
@@ -82,11 +90,14 @@ function placesIn(
       .map((waiter) => ({ replica: undefined, waitedMillis: waitedMillis(waiter, now) })),
     // Nothing of a queue with one list.
     ...(lists.length > 0 && {
-      lists: longest.map(({ kind, name, size, head }) => ({
+      lists: longest.map(({ kind, name, size, head, stoppedUntil }) => ({
         kind,
         name,
         waiting: size,
         oldestMillis: waitedMillis(head, now),
+        ...(stoppedUntil !== undefined &&
+          stoppedUntil > now &&
+          groups?.reasonOfStop(name, head?.hits ?? 1)),
       })),
       listCount: lists.length,
     }),

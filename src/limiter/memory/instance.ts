@@ -68,9 +68,9 @@ export class Instance {
     private readonly onUnclaimed: () => void = () => undefined,
   ) {
     this.#rules = new RulesInForce(policy);
-    this.approvals = new Approvals(now, this.#rules.limits, bounds, budget);
-    this.#expires = this.approvals.idleAt;
     this.#queue = new WaitingQueue(microsOf(now));
+    this.approvals = new Approvals(now, this.#rules.limits, bounds, budget, this.#queue);
+    this.#expires = this.approvals.idleAt;
     named?.continueWith(this.approvals, this.#queue);
     this.#named = named;
   }
@@ -86,6 +86,7 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
+    if (now < (this.approvals.groups?.busyUntil ?? now)) return false;
     return this.approvals.holds?.hasAnyAt(now) !== true;
   }
 
@@ -133,7 +134,7 @@ export class Instance {
     const copy = this.#copy(now);
     copy.#beginCheck(now, {});
     const decision = decideAtOnce(now, terms, copy.approvals, copy.#queue, copy.isPaused);
-    const quota = copy.quota(now);
+    const quota = copy.quota(now, terms.list);
     if (decision === 'approved') return { outcome: decision, quota };
     if (decision === 'key_full') throw new UnavailableError('key_full');
     const reason = decision === 'denied' ? 'limit_reached' : decision;
@@ -161,7 +162,7 @@ export class Instance {
     this.#grant(now);
     const before = position - 1 - (waiting - this.#queue.countIn(queued.list));
     const waitMillis = before < 0 ? 0 : this.turns.finiteMillisToTurn(now, queued, before);
-    return { status: 'waiting', position, waitMillis };
+    return { status: 'waiting', position, waitMillis, stoppedBy: this.turns.stopOf(queued.list) };
   }
 
   /**
@@ -202,7 +203,13 @@ export class Instance {
     const refusal = this.turns.refusalToWait(now, request);
     if (refusal) return refusal;
     this.#queue.join(now, { ...termsOf(terms), requestId });
+    this.approvals.noteStop(request.list);
     return 'waiting';
+  }
+
+  /** The list of a request that waits. */
+  listOf(requestId: string): QueueList | undefined {
+    return this.#queue.find(requestId)?.list;
   }
 
   /** How long a request has waited that does. */
@@ -236,10 +243,11 @@ export class Instance {
     );
   }
 
-  /** As the operation. */
-  pause(now: number, millis: number, canShorten = true): number {
+  /** As the operation. @returns undefined if there is no room for one more group */
+  pause(now: number, millis: number, canShorten = true, group?: string): number | undefined {
     return this.#change(now, () => {
       this.#isNew = false;
+      if (group !== undefined) return this.approvals.pauseGroup(now, group, millis, canShorten);
       const until = millis > 0 ? now + millis : -Infinity;
       if (canShorten || until > this.#pausedUntil) this.#pausedUntil = until;
       return Math.max(0, this.#pausedUntil - now);
@@ -249,10 +257,10 @@ export class Instance {
   /** Takes what a vendor says remains of a limit, by the rules as they are now. */
   reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
     this.#update(now);
-    const index = this.#rules.limits.findIndex(({ name }) => name === report.limit);
-    const limit = this.approvals.limits[index];
+    const limit = this.approvals.limitNamed(report);
     if (limit?.report(now, report)) {
       this.#isNew = false;
+      this.approvals.noteGroupNamed(report.group);
       this.#expires = this.approvals.idleAt;
     }
     this.#serveQueue(now);
@@ -283,8 +291,10 @@ export class Instance {
    */
   withdraw(now: number, requestId: string, number?: number): void {
     this.#change(now, () => {
-      const isKnown = this.#named?.release(now, requestId, true, number) !== undefined;
-      if (!isKnown && !this.#queue.remove(requestId)) this.approvals.release(now, requestId, true);
+      if (this.#named?.release(now, requestId, true, number) !== undefined) return;
+      const waiter = this.#queue.remove(requestId);
+      if (waiter) this.approvals.noteStop(waiter.list);
+      else this.approvals.release(now, requestId, true);
     });
   }
 
@@ -309,10 +319,17 @@ export class Instance {
     return detailOf(this.#shownAt(now), now, mostQueued);
   }
 
-  /** As of the last operation. */
-  quota(now: number): Quota {
-    const { limits } = this.approvals;
-    return { limits: forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil)) };
+  /** As of the last operation. @param list whose limits it has */
+  quota(now: number, list?: QueueList): Quota {
+    const { limits, groups } = this.approvals;
+    const quota = forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil));
+    if (list?.kind !== 'group' || !groups) return { limits: quota };
+    const { limits: ofGroup, groupPausedMillis } = groups.quotaOf(
+      now,
+      list.name,
+      this.#pausedUntil,
+    );
+    return { limits: [...quota, ...ofGroup], groupPausedMillis };
   }
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
@@ -322,6 +339,7 @@ export class Instance {
     const copy = new Instance(this.key, now, policy, bounds, UNBOUNDED_BUDGET, () => undefined);
     copy.approvals.copyFrom(this.approvals);
     copy.#queue = this.#queue.copy();
+    copy.approvals.queue = copy.#queue;
     copy.#rules = this.#rules.copy();
     copy.#servedAt = this.#servedAt;
     copy.#pausedUntil = this.#pausedUntil;
@@ -333,13 +351,19 @@ export class Instance {
     let { approvals } = this;
     let hasRolled = false;
     if (!approvals.isCurrentAt(now)) {
-      approvals = new Approvals(now, this.#rules.limits, approvals.bounds, UNBOUNDED_BUDGET);
+      const { bounds } = approvals;
+      approvals = new Approvals(now, this.#rules.limits, bounds, UNBOUNDED_BUDGET, this.#queue);
       approvals.copyFrom(this.approvals, now);
       hasRolled = approvals.roll(now, approvals.window.millis);
     }
+    const { groups } = approvals;
+    // A look brings no rules to the groups.
+    const shownGroups = approvals === this.approvals ? groups?.copy(approvals) : groups;
+    shownGroups?.begin(now);
     return {
       key: this.key,
       approvals,
+      groups: shownGroups,
       rules: this.#rules,
       queue: this.#queue,
       denied: hasRolled ? 0 : this.#denied,
@@ -378,6 +402,7 @@ export class Instance {
   /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
     this.#rules.dropEndedOverride(now, this.approvals.window);
+    this.approvals.begin(now);
     const hasRolled =
       !this.approvals.isCurrentAt(now) &&
       this.approvals.roll(now, this.#rules.latestOwn.windowMillis);
@@ -410,9 +435,28 @@ export class Instance {
 
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
+    const { approvals } = this;
+    const changed = approvals.groups?.takeChanged() ?? NOBODY;
+    this.#queue.mayHaveRoom(changed);
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
-    this.approvals.beginServing();
-    const granted = this.#queue.takeNext((waiter) => this.approvals.addWaiter(now, waiter));
+    approvals.beginServing();
+    /** Groups that may be stopped now, or not any more. */
+    const tried = new Set<string>();
+    if (approvals.fit({ hits: 1 })) {
+      // A group that was stopped until now is not idle: its windows go on.
+      this.#queue.bringBack(now, (group) => {
+        approvals.groups?.limitsOf(group);
+        tried.add(group);
+      });
+    }
+    const granted = this.#queue.takeNext(
+      (waiter) => {
+        if (waiter.list?.kind === 'group') tried.add(waiter.list.name);
+        return approvals.addWaiter(now, waiter);
+      },
+      (waiter) => approvals.stoppedUntil(waiter),
+    );
+    for (const group of tried) approvals.groups?.noteStop(group);
     if (this.#queue.size === 0) this.approvals.endServing();
     if (granted.length === 0) return NOBODY;
     this.#named?.approveAll(now, granted);

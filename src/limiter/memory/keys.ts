@@ -16,6 +16,7 @@ export const UNBOUNDED: MemoryBounds = {
   maxKeys: Infinity,
   maxIdsPerKey: Infinity,
   maxHoldsPerKey: Infinity,
+  maxGroupsPerKey: Infinity,
   maxBytes: Infinity,
 };
 

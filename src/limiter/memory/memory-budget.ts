@@ -4,6 +4,8 @@ export interface InstanceBounds {
   readonly maxIdsPerKey: number;
   /** The most approvals that are held. */
   readonly maxHoldsPerKey: number;
+  /** The most groups in whose own limits anything counts, or that are paused. */
+  readonly maxGroupsPerKey: number;
 }
 
 const MEBIBYTE = 2 ** 20;

@@ -82,9 +82,15 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
     }
     if (decision === 'waiting' || decision === 'takes_over') {
       request.trace?.queued();
-      return this.#waits.wait(entry, new Waiter(requestId, request, number), caller);
+      // A place that was taken over may be in another list.
+      const list = entry.instance.listOf(requestId);
+      const waiting = list === request.list ? request : { ...request, list };
+      const decided = this.#waits.wait(entry, new Waiter(requestId, waiting, number), caller);
+      // With a head start it may have come before the waiters of its group, and fit.
+      if (list?.kind === 'group' && list.headStartMillis !== undefined) this.#settle(entry);
+      return decided;
     }
-    const quota = entry.instance.quota(now);
+    const quota = entry.instance.quota(now, request.list);
     const turnMillis =
       decision === 'turn_too_late' ? entry.instance.turns.millisToTurn(now, request) : 0;
     await endOfTick();
@@ -151,12 +157,13 @@ export class MemoryLimiter<Policy extends KeyLimits = KeyLimits> implements Limi
       return amended === 'unknown' ? undefined : amended;
     },
 
-    pause: async ({ key, millis, canShorten = true }) => {
+    pause: async ({ key, millis, canShorten = true, group }) => {
       const now = this.#now();
       const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
       if (!entry) return 0;
-      const pausedMillis = entry.instance.pause(now, millis, canShorten);
+      const pausedMillis = entry.instance.pause(now, millis, canShorten, group);
       this.#settleWhenRoom(entry);
+      if (pausedMillis === undefined) throw new UnavailableError('key_full');
       return pausedMillis;
     },
 

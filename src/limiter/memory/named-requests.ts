@@ -256,7 +256,9 @@ export class NamedRequests {
 
   #withdraw(id: string): boolean {
     this.#remove(id);
-    return this.queue.remove(id);
+    const waiter = this.queue.remove(id);
+    this.approvals.noteStop(waiter?.list);
+    return waiter !== undefined;
   }
 
   #remove(id: string): void {

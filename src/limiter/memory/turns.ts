@@ -1,4 +1,5 @@
 import type { CheckRequest } from '../limiter.js';
+import type { QueueList } from '../queue-order.js';
 import type { RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import { millisUntil, unlessPaused } from './limits/counted-limit.js';
@@ -29,11 +30,15 @@ export class Turns {
   get exactRoomAt(): number {
     const { approvals, rules, pausedUntil, servedAt = -Infinity } = this;
     const { window, limits } = approvals;
-    const roomAt = Math.min(...this.#stopped.map((waiting) => this.#roomFor(waiting)));
+    const times = this.#stopped.map((each) => this.#roomForOthers(each) ?? this.#roomFor(each));
+    const first = Math.min(this.#groupsRoomAt, ...times);
+    // Otherwise only a release can make room, or other rules.
+    const roomAt = first < Infinity ? first : window.end;
     const pacedAt = approvals.havePace
       ? Math.max(roomAt, servedAt + LEAST_BETWEEN_SETTLES)
       : roomAt;
-    const changeAt = rules.limitsChangeAt(window, limits.length);
+    const ofGroups = approvals.groups?.declared.length ?? 0;
+    const changeAt = rules.limitsChangeAt(window, limits.length + ofGroups);
     return Math.min(pacedAt, Math.max(changeAt, pausedUntil));
   }
 
@@ -48,7 +53,8 @@ export class Turns {
   ): number {
     const later = this.rules.later(this.approvals.window);
     const turn = this.approvals.millisToTurn(now, before, waiting, later);
-    return Math.max(millisUntil(this.#leastRoomAt(waiting), now), turn);
+    const roomAt = Math.max(this.#leastRoomAt(waiting), this.#groupPausedUntil(waiting.list));
+    return Math.max(millisUntil(roomAt, now), turn);
   }
 
   /** The same, but with a maximum of 0, for which no turn ever comes, the time until the limits may have room. */
@@ -57,17 +63,26 @@ export class Turns {
     return turn < Infinity ? turn : millisUntil(this.exactRoomAt, now);
   }
 
+  /** What stops a group alone; undefined if the key stops all, or nothing does. */
+  stopOf(list: QueueList | undefined): string | undefined {
+    if (list?.kind !== 'group' || this.#isClosed) return undefined;
+    const head = this.queue.stoppedHead(list.name);
+    return head && this.approvals.groups?.reasonOfStop(list.name, head.hits ?? 1).stoppedBy;
+  }
+
   /** Returns why a check can't wait for its turn; undefined if it can. */
   refusalToWait(
     now: number,
     request: CheckRequest,
-  ): 'queue_full' | 'queue_full_of_group' | 'turn_too_late' | 'no_place' | undefined {
+  ): 'queue_full' | 'queue_full_of_group' | 'key_full' | 'turn_too_late' | 'no_place' | undefined {
     // With a maximum of 0 no turn ever comes.
-    const places = this.approvals.own.maximum === 0 ? 0 : this.rules.maxRequestsInQueue;
+    const isClosed = this.approvals.limitsOf(request.list).some(({ maximum }) => maximum === 0);
+    const places = isClosed ? 0 : this.rules.maxRequestsInQueue;
     if (this.queue.size >= places) return 'queue_full';
     const { list } = request;
     const { maxRequests = Infinity } = list?.kind === 'group' ? list : {};
     if (this.queue.countIn(list) >= maxRequests) return 'queue_full_of_group';
+    if (this.approvals.isFullForGroup(request)) return 'key_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     return request.noPlace ? 'no_place' : undefined;
   }
@@ -101,14 +116,39 @@ export class Turns {
     const isFull = full.length > 0;
     const times = (isFull ? full : limits).map((limit) => limit.roomAt(hits));
     const time = isFull ? Math.max(...times) : Math.min(holdAt, ...times);
-    return unlessPaused(time, isFull, this.pausedUntil);
+    return unlessPaused(time, isFull, Math.max(this.pausedUntil, this.#groupPausedUntil(list)));
   }
 
-  /** The heads that would be next, if only what they need keeps them waiting. */
+  /** The same for those that it stops which are not of its lane or group; undefined if it stops none. */
+  #roomForOthers({ hits = 1, list }: RequestTerms): number | undefined {
+    const limits = this.approvals.limitsOf(list).filter(({ lists }) => !lists);
+    const full = limits.filter((limit) => limit.isFull || !limit.fitsAlone(hits));
+    if (full.length === 0) return undefined;
+    return Math.max(this.pausedUntil, ...full.map((limit) => limit.roomAt(hits)));
+  }
+
+  /** When groups that are stopped may have room: a lapse tells which of them has it. Infinity if none is stopped. */
+  get #groupsRoomAt(): number {
+    const { stoppedUntil } = this.queue;
+    if (stoppedUntil === undefined || this.#isClosed) return Infinity;
+    return Math.min(stoppedUntil, this.approvals.holds?.firstLapse ?? Infinity);
+  }
+
+  /** Whether nobody is approved, whatever the limits of groups have left. */
+  get #isClosed(): boolean {
+    return this.pausedUntil > -Infinity || !this.approvals.fit({ hits: 1 });
+  }
+
+  #groupPausedUntil(list: QueueList | undefined): number {
+    const { groups } = this.approvals;
+    return list?.kind === 'group' && groups ? groups.pausedUntil(list.name) : -Infinity;
+  }
+
+  /** The heads that would be next, if only what they need keeps them waiting, without those of groups that are stopped. */
   get #stopped(): readonly RequestTerms[] {
-    const { approvals, queue, pausedUntil } = this;
-    if (pausedUntil > -Infinity || !approvals.fit({ hits: 1 })) return ANYBODY;
+    const { approvals, queue } = this;
+    if (this.#isClosed) return ANYBODY;
     const heads = queue.stoppedHeads((head) => approvals.stoppedBy(head) ?? 'all');
-    return heads.length > 0 ? heads : ANYBODY;
+    return heads.length > 0 || queue.stoppedUntil !== undefined ? heads : ANYBODY;
   }
 }

@@ -75,8 +75,16 @@ export class Waits<Entry extends { readonly instance: Instance }> {
 
   /** The turns of these requests have come. */
   granted(entry: Entry, requestIds: readonly string[]): void {
-    const quota = entry.instance.quota(this.now());
-    for (const requestId of requestIds) this.#granted(entry, requestId, quota);
+    const { instance } = entry;
+    const now = this.now();
+    const shared = instance.quota(now);
+    for (const requestId of requestIds) {
+      const waiter = this.#take(entry, requestId);
+      if (!waiter) continue;
+      const { list } = waiter.request;
+      const hasOwn = instance.approvals.groups !== undefined && list !== undefined;
+      this.#granted(entry, waiter, hasOwn ? instance.quota(now, list) : shared);
+    }
     // A hold that begins now may be the first to lapse.
     this.onChange(entry);
   }
@@ -131,9 +139,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
   }
 
   /** With `keepMillis` the approval is kept for its caller, who gets it now if a check of the request is here. */
-  #granted(entry: Entry, requestId: string, quota: Quota): void {
-    const waiter = this.#take(entry, requestId);
-    if (!waiter) return;
+  #granted(entry: Entry, waiter: Waiter, quota: Quota): void {
     const { keepMillis } = waiter.request;
     const nothing = (): void => undefined;
     if (keepMillis === undefined) {
@@ -177,7 +183,7 @@ export class Waits<Entry extends { readonly instance: Instance }> {
     entry.instance.settle(now);
     if (!this.#remove(entry, waiter)) return;
     // Before the next one is served, as Redis tells it.
-    const quota = entry.instance.quota(now);
+    const quota = entry.instance.quota(now, waiter.request.list);
     this.#withdraw(entry, waiter, now);
     waiter.expire(quota);
   }
@@ -189,14 +195,14 @@ export class Waits<Entry extends { readonly instance: Instance }> {
 
   /** A waiter that gets its approval, which is kept for it, when it is notified. */
   #claiming({ instance }: Entry, waiter: Waiter): NotifiedWaiter {
-    const { requestId, owner = 0 } = waiter.request;
+    const { requestId, owner = 0, list } = waiter.request;
     return {
       fail: (error) => waiter.fail(error),
       approveFromQueue: () => {
         if (waiter.decided) return false;
         const now = this.now();
         const claimed = instance.claim(now, requestId, owner);
-        if (claimed === 'claimed') return waiter.approveFromQueue(instance.quota(now));
+        if (claimed === 'claimed') return waiter.approveFromQueue(instance.quota(now, list));
         if (claimed === 'store_full') waiter.fail(new StoreFullError());
         else waiter.conflict('taken_over');
         return false;

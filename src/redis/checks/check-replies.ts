@@ -57,6 +57,7 @@ export function answerBatch(
     return;
   }
   const { millisToRoom, queueState, verdicts, listsOfPlaces, quota: quotaAfter } = reply;
+  const ofGroups = reply.quotaOf && new LeftOfGroups(checks, verdicts, reply.quotaOf);
   let hitsLeft = 0;
   let approvalsLeft = 0;
   for (let i = 0; i < checks.length; i += 1) {
@@ -88,7 +89,43 @@ export function answerBatch(
       continue;
     }
     const place = listsOfPlaces?.has(i) ? { list: listsOfPlaces.get(i) } : undefined;
-    check?.onReply({ verdict, quota, millisToRoom, queueState, place });
+    const itsQuota = ofGroups && check ? ofGroups.add(quota, check, verdict) : quota;
+    check?.onReply({ verdict, quota: itsQuota, millisToRoom, queueState, place });
+  }
+}
+
+/** What groups have left after each of some checks, in their order. */
+class LeftOfGroups {
+  /** The hits and the number of the approvals that follow, by group. */
+  readonly #later = new Map<string, { hits: number; approvals: number }>();
+
+  constructor(
+    checks: readonly PendingCheck[],
+    verdicts: readonly number[],
+    private readonly quotaOf: NonNullable<CheckBatchReply['quotaOf']>,
+  ) {
+    for (const [i, check] of checks.entries()) this.#count(check, verdicts[i], 1);
+  }
+
+  /** Adds the limits of the group of a check, which is the next one, to the quota of its key. */
+  add(quota: Quota, check: PendingCheck, verdict: number): Quota {
+    this.#count(check, verdict, -1);
+    const { list } = check.request;
+    const { limits, groupPausedMillis } = this.quotaOf(list);
+    const [first, ...others] = limits.slice(quota.limits.length);
+    if (!list) return quota;
+    const { hits, approvals } = this.#later.get(list.name) ?? { hits: 0, approvals: 0 };
+    const ofGroup = first ? before({ limits: [first, ...others] }, hits, approvals).limits : [];
+    return { limits: [...quota.limits, ...ofGroup], groupPausedMillis };
+  }
+
+  #count({ request: { list, hits = 1 } }: PendingCheck, verdict: number | undefined, sign: 1 | -1) {
+    if (!list || verdict !== VERDICT.approved) return;
+    const later = this.#later.get(list.name) ?? { hits: 0, approvals: 0 };
+    this.#later.set(list.name, {
+      hits: later.hits + sign * hits,
+      approvals: later.approvals + sign,
+    });
   }
 }
 

@@ -1,9 +1,15 @@
 import type { KeyLimits, LimitsOf, Overrides, Quota, RequestTrace } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
-import type { QueueList } from '../../limiter/queue-order.js';
+import { isLimitedGroup, type QueueList } from '../../limiter/queue-order.js';
 import { isHeld } from '../../limiter/request.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import {
+  encodeRules,
+  quotaIn,
+  quotasIn,
+  type UsedOfGroups,
+  type UsedOfLimits,
+} from './limits-codec.js';
 import { type AskedRequest, listOfPlace, type SaidList, sayRequest } from './requests-codec.js';
 import {
   type CallerSettings,
@@ -104,6 +110,8 @@ export interface CheckBatchReply {
   readonly millisToRoom: number;
   /** What the limits have left after these checks. */
   readonly quota: Quota;
+  /** The same with the limits that a group has to itself; undefined if no check has such a group. */
+  readonly quotaOf?: ((list: QueueList | undefined) => Quota) | undefined;
   /** Undefined if no check has a place in the queue. */
   readonly queueState?: QueueState | undefined;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
@@ -178,13 +186,16 @@ function encodeSpecial(
   { arePlain, overrides, waiting, checks }: CheckBatch,
   mayHaveWaiters: boolean,
   { ceilings }: KeyLimits,
-  { maxHoldsPerKey }: CallerSettings,
+  { maxHoldsPerKey, maxGroupsPerKey }: CallerSettings,
 ): string {
   // A plain check has a group for those who wait only.
   const saysRequests = !arePlain || (mayHaveWaiters && checks.some(hasList));
   if (!saysRequests && !ceilings && !waiting) return '';
   const maxHolds = checks.some(({ request }) => isHeld(request)) ? maxHoldsPerKey : undefined;
-  const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds });
+  const maxGroups = checks.some(({ request: { list } }) => isLimitedGroup(list))
+    ? maxGroupsPerKey
+    : undefined;
+  const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds, maxGroups });
   if (!saysRequests) return ofBatch;
   const said = checks.map(({ request, number }) => JSON.stringify(sayRequest(request, { number })));
   const requests = said.every((each) => each === said[0]) ? said[0] : `[${said.join(',')}]`;
@@ -205,6 +216,7 @@ export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_
 /** What a batch's reply has in place of the maximum. */
 interface LimitsSaid extends Partial<Omit<QueueState, 'limits'>>, Pick<QueueState, 'limits'> {
   readonly unclaimed?: number;
+  readonly groups?: UsedOfGroups;
   /** By the numbers of the checks, which scripts count from 1. */
   readonly places?: Readonly<Record<string, SaidList>>;
 }
@@ -240,14 +252,18 @@ export function decodeCheckReplies(
       const quota = quotaIn([ownLimit(windowMillis, max, algorithm)], used, millisToRoom);
       return { millisToRoom, quota, verdicts };
     }
-    const { limits, wakeNumber, at, unclaimed, places } = JSON.parse(max) as LimitsSaid;
+    const { limits, wakeNumber, at, unclaimed, places, groups } = JSON.parse(max) as LimitsSaid;
     if (unclaimed !== undefined) onUnclaimed(unclaimed);
     const queueState =
       wakeNumber === undefined || at === undefined ? undefined : { limits, wakeNumber, at };
-    const quota = quotaIn(limitsIn(limits).limits, used, millisToRoom);
+    const quotaOf = quotasIn(limits, used, groups, millisToRoom);
     const listsOfPlaces =
       places &&
       new Map(Object.entries(places).map(([i, list]) => [Number(i) - 1, listOfPlace(list)]));
-    return { millisToRoom, quota, queueState, verdicts, listsOfPlaces };
+    const quota = quotaOf();
+    return {
+      ...{ millisToRoom, quota, queueState, verdicts, listsOfPlaces },
+      ...(groups && { quotaOf }),
+    };
   });
 }

@@ -2,10 +2,10 @@ import { UnavailableError } from '../../limiter/errors.js';
 import type { HeldApproval } from '../../limiter/holdings.js';
 import type { InstanceDetail, InstanceState, Peek, RequestStatus } from '../../limiter/limiter.js';
 import { forEachLimit, type LimitState } from '../../limiter/limits.js';
-import type { QueueListState } from '../../limiter/queue-order.js';
+import type { QueueList, QueueListState } from '../../limiter/queue-order.js';
 import { type KeyNames, storedNames } from '../shared/key-names.js';
 import { VERDICT } from './check-codec.js';
-import { limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { limitsIn, quotasIn, type UsedOfGroups, type UsedOfLimits } from './limits-codec.js';
 import { decodeListId, itemsIn, type SaidItems } from './requests-codec.js';
 
 /** What Redis says of a key. */
@@ -23,6 +23,7 @@ interface ExamineSaid extends InspectSaid, Pick<InstanceDetail, 'isRecovering'> 
   readonly windowIsSet: boolean;
   readonly queue: SaidItems<InstanceDetail['queue'][number]>;
   readonly lists: SaidItems<Omit<QueueListState, 'kind' | 'name'> & { readonly id: string }>;
+  readonly groups?: SaidItems<{ readonly id: string; readonly used: SaidItems<number> }>;
   readonly listCount: number;
   readonly replicas: SaidItems<InstanceDetail['replicas'][number]>;
 }
@@ -55,8 +56,9 @@ function instanceOf(said: InspectSaid): InspectReply {
   if (Object.values(numbers).some((number) => typeof number !== 'number')) {
     throw new Error('the reply for a key lacks a number');
   }
-  const { limits, maxRequestsInQueue } = limitsIn(said.limits);
+  const { limits, limitsOfGroups, maxRequestsInQueue } = limitsIn(said.limits);
   return {
+    ...(limitsOfGroups.length > 0 && { limitsOfGroups }),
     limits: forEachLimit(limits, (limit, i) => ({
       ...limit,
       ...(counted[i] ?? { used: 0, millisToWindowEnd: 0 }),
@@ -74,19 +76,29 @@ export function keysToExamine({ state, queue, records, replicas }: KeyNames): st
 export function decodeExamined(reply: unknown, names: KeyNames): InstanceDetail | undefined {
   if (reply === '') return undefined;
   const said = JSON.parse(reply as string) as ExamineSaid;
-  const { windowIsSet, isRecovering, queue, lists, listCount, replicas } = said;
+  const { windowIsSet, isRecovering, queue, lists, listCount, groups, replicas } = said;
   const instance = instanceOf(said);
   return {
     key: names.key,
     ...instance,
-    names: storedNames(names, instance.limits),
+    names: storedNames(names, [...instance.limits, ...(instance.limitsOfGroups ?? [])]),
     overridden: { ...limitsIn(said.limits).overridden, windowMillis: windowIsSet },
     isRecovering,
     queue: itemsIn(queue),
     // Nothing of a queue with one list.
     ...(listCount > 0 && {
-      lists: itemsIn(lists).map(({ id, ...list }) => ({ ...decodeListId(id), ...list })),
+      lists: itemsIn(lists).map(({ id, stoppedMillis = 0, ...list }) => ({
+        ...decodeListId(id),
+        ...list,
+        ...(list.stoppedBy !== undefined && stoppedMillis >= 0 && { stoppedMillis }),
+      })),
       listCount,
+    }),
+    ...(instance.limitsOfGroups && {
+      groups: itemsIn(groups ?? []).map(({ id, used }) => ({
+        name: decodeListId(id).name,
+        used: itemsIn(used),
+      })),
     }),
     replicas: itemsIn(replicas),
   };
@@ -115,15 +127,20 @@ export function decodeHolders(reply: unknown): PageOfHolds {
 /** What `lua/status.lua` replies for a request. */
 type StatusSaid =
   | { readonly status?: undefined }
-  | { readonly status: 'waiting'; readonly position: number; readonly microsToTurn: number }
+  | {
+      readonly status: 'waiting';
+      readonly position: number;
+      readonly microsToTurn: number;
+      readonly stoppedBy?: string;
+    }
   | Extract<RequestStatus, { readonly status: 'approved' }>;
 
 /** @returns for each request, in their order, its status; undefined if it is unknown, or over */
 export function decodeStatuses(reply: unknown): (RequestStatus | undefined)[] {
   return itemsIn(JSON.parse(reply as string) as SaidItems<StatusSaid>).map((said) => {
     if (said.status !== 'waiting') return said.status && said;
-    const { status, position, microsToTurn } = said;
-    return { status, position, waitMillis: microsToTurn / 1000 };
+    const { status, position, microsToTurn, stoppedBy } = said;
+    return { status, position, waitMillis: microsToTurn / 1000, stoppedBy };
   });
 }
 
@@ -134,6 +151,7 @@ interface PeekSaid {
   readonly used: UsedOfLimits;
   readonly verdict: number;
   readonly microsToTurn: number;
+  readonly groups?: UsedOfGroups;
 }
 
 const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
@@ -142,12 +160,12 @@ const REASONS: ReadonlyMap<number, 'too_many_hits' | 'paused'> = new Map([
 ]);
 
 /** @throws UnavailableError if the check could not be decided */
-export function decodePeek(reply: unknown): Peek {
-  const { microsToRoom, limits, used, verdict, microsToTurn } = JSON.parse(
+export function decodePeek(reply: unknown, list: QueueList | undefined): Peek {
+  const { microsToRoom, limits, used, verdict, microsToTurn, groups } = JSON.parse(
     reply as string,
   ) as PeekSaid;
   if (verdict === VERDICT.keyFull) throw new UnavailableError('key_full');
-  const quota = quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000);
+  const quota = quotasIn(limits, used, groups, microsToRoom / 1000)(list);
   if (verdict === VERDICT.approved) return { outcome: 'approved', quota };
   const reason = REASONS.get(verdict) ?? 'limit_reached';
   return { outcome: 'denied', reason, quota, turnMillis: microsToTurn / 1000 };

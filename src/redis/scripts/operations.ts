@@ -1,4 +1,5 @@
 import { BOUNDS } from '../../limiter/bounds.js';
+import { UnavailableError } from '../../limiter/errors.js';
 import type {
   Answer,
   Asked,
@@ -6,10 +7,10 @@ import type {
   RejectedReport,
   Remaining,
 } from '../../limiter/limiter.js';
-import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
+import { isLimitedGroup, MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeExamined, decodePeek, keysToExamine } from './looks-codec.js';
-import { sayList, sayRequest } from './requests-codec.js';
+import { encodeGroup, sayList, sayRequest } from './requests-codec.js';
 import type { CallerSettings } from './shared-arguments.js';
 
 /** What `lua/amend.lua` replies, unless it is the time until the hold lapses. */
@@ -20,6 +21,9 @@ export const AMEND_REPLY = {
   /** Less the most hits that the approval may get. */
   tooManyHits: -4,
 } as const;
+
+/** What `lua/pause.lua` replies if the key has no room for the group. */
+const PAUSE_KEY_FULL = -1;
 
 /** What `lua/remaining.lua` replies. A key without further limits names none. */
 type ReportSaid = Remaining | (Partial<RejectedReport> & Pick<RejectedReport, 'rejected'>);
@@ -50,9 +54,9 @@ export interface Row<Name extends OperationName> {
   readonly encode: (
     asked: AskedOfKey<Name>,
     names: KeyNames,
-    settings: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey'>,
+    settings: Pick<CallerSettings, 'limitsOf' | 'maxHoldsPerKey' | 'maxGroupsPerKey'>,
   ) => readonly (string | number)[];
-  readonly decode: (reply: unknown, names: KeyNames) => Answer<Name>;
+  readonly decode: (reply: unknown, names: KeyNames, asked: AskedOfKey<Name>) => Answer<Name>;
 }
 
 export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
@@ -86,13 +90,26 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   pause: {
     script: 'pause',
-    encode: ({ millis, canShorten = true }) => [millis, canShorten ? 1 : 0],
-    decode: Number,
+    encode: ({ millis, canShorten = true, group }, _names, { maxGroupsPerKey }) => [
+      millis,
+      canShorten ? 1 : 0,
+      encodeGroup(group),
+      maxGroupsPerKey,
+    ],
+    decode: (reply) => {
+      if (reply === PAUSE_KEY_FULL) throw new UnavailableError('key_full');
+      return Number(reply);
+    },
   },
 
   reportRemaining: {
     script: 'remaining',
-    encode: ({ limit = '', remaining, resetMillis = '' }) => [limit, remaining, resetMillis],
+    encode: ({ limit = '', remaining, resetMillis = '', group }) => [
+      limit,
+      remaining,
+      resetMillis,
+      encodeGroup(group),
+    ],
     decode: decodeReported,
   },
 
@@ -106,10 +123,12 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   peek: {
     script: 'peek',
-    encode: (request, { key }, { limitsOf, maxHoldsPerKey: maxHolds }) => [
-      JSON.stringify(sayRequest(request, { ceilings: limitsOf(key).ceilings, maxHolds })),
-    ],
-    decode: decodePeek,
+    encode: (request, { key }, { limitsOf, maxHoldsPerKey: maxHolds, maxGroupsPerKey }) => {
+      const maxGroups = isLimitedGroup(request.list) ? maxGroupsPerKey : undefined;
+      const { ceilings } = limitsOf(key);
+      return [JSON.stringify(sayRequest(request, { ceilings, maxHolds, maxGroups }))];
+    },
+    decode: (reply, _names, { list }) => decodePeek(reply, list),
   },
 
   examine: {

@@ -31,6 +31,11 @@ export function sayList(list: QueueList): QueueList {
   return { ...list, name: encodeURIComponent(list.name) };
 }
 
+/** The id of a group in `lua/queue/lists.lua`; '' for none. */
+export function encodeGroup(group: string | undefined): string {
+  return group === undefined ? '' : `group:${encodeURIComponent(group)}`;
+}
+
 /** The list of a request as scripts have it; nothing of the one list of a key. */
 export interface SaidList {
   readonly kind?: QueueList['kind'];
@@ -46,7 +51,7 @@ export function listOfPlace(said: SaidList): QueueList | undefined {
   const name = decodeURIComponent(said.name ?? '');
   return kind === 'lane'
     ? { kind, name, headStartMillis }
-    : { kind, name, weight, maxRequests: undefined };
+    : { kind, name, weight, maxRequests: undefined, headStartMillis: said.headStartMillis };
 }
 
 /** The list with an id of `lua/queue/lists.lua`. */

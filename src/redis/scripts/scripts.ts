@@ -160,7 +160,8 @@ export class Scripts {
     const args = encode(asked, names, this.settings);
     const callAt = keys ? () => ({ keys: keys(names), args }) : this.#forKey(names, args);
     const options = { isRepeatable, traces: trace && [trace] };
-    return decode(await this.#call(this.#scripts[script], names.state, callAt, options), names);
+    const reply = await this.#call(this.#scripts[script], names.state, callAt, options);
+    return decode(reply, names, asked);
   }
 
   async statuses(

@@ -1,5 +1,5 @@
 import type { Waiter } from '../../limiter/waiter.js';
-import type { UsedOfLimits } from './limits-codec.js';
+import type { UsedOfGroups, UsedOfLimits } from './limits-codec.js';
 import {
   claimHere,
   type EndedWait,
@@ -42,6 +42,8 @@ export interface SettleReply {
   readonly limits: string;
   /** What counts of the limits after this call. */
   readonly used: UsedOfLimits;
+  /** The same of the groups in which it has approved waiters. */
+  readonly groups?: UsedOfGroups | undefined;
   /** When Redis ran this call, by its clock, in milliseconds since 1970. */
   readonly at: number;
   /** How many unclaimed approvals have lapsed since a reply told it. */
@@ -59,7 +61,7 @@ export interface SettleReply {
 /** What `lua/settle.lua` replies. */
 interface SettleSaid extends Pick<
   SettleReply,
-  'wakeNumber' | 'waiting' | 'places' | 'limits' | 'used' | 'at' | 'unclaimed'
+  'wakeNumber' | 'waiting' | 'places' | 'limits' | 'used' | 'groups' | 'at' | 'unclaimed'
 > {
   readonly microsToRoom?: number;
   /** 0 if it has not to settle sooner. */

@@ -1,8 +1,9 @@
 import type { Quota } from '../../limiter/limiter.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import { parseClaim } from '../../limiter/request.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import type { KeyNames } from '../shared/key-names.js';
-import { encodeRules, limitsIn, quotaIn, type UsedOfLimits } from './limits-codec.js';
+import { encodeRules, quotasIn, type UsedOfGroups, type UsedOfLimits } from './limits-codec.js';
 import {
   type CallerSettings,
   keysOf,
@@ -115,24 +116,25 @@ interface ConfirmSaid {
   readonly microsToRoom?: number;
   readonly limits?: string;
   readonly used?: UsedOfLimits;
+  readonly groups?: UsedOfGroups;
 }
 
 /** What has become of approvals of a key that were kept for their callers. */
 export interface Confirmed {
   /** Whether the caller of each may be told. */
   readonly mayBeTold: readonly boolean[];
-  /** What the key has left then. Undefined if there is no such key. */
-  readonly quota: Quota | undefined;
+  /** What the key has left then for an approval of a list. Undefined if there is no such key. */
+  readonly quotaOf: ((list: QueueList | undefined) => Quota) | undefined;
 }
 
 /** @returns for each key, in their order, what has become of its approvals, or its error */
 export function decodeConfirmed(reply: unknown): (Confirmed | Error)[] {
   return decodeEach(reply, (text): Confirmed => {
-    const { mayBeTold, microsToRoom, limits, used } = JSON.parse(text) as ConfirmSaid;
+    const { mayBeTold, microsToRoom, limits, used, groups } = JSON.parse(text) as ConfirmSaid;
     if (microsToRoom === undefined || limits === undefined || used === undefined) {
-      return { mayBeTold, quota: undefined };
+      return { mayBeTold, quotaOf: undefined };
     }
-    return { mayBeTold, quota: quotaIn(limitsIn(limits).limits, used, microsToRoom / 1000) };
+    return { mayBeTold, quotaOf: quotasIn(limits, used, groups, microsToRoom / 1000) };
   });
 }
 

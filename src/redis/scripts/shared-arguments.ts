@@ -15,6 +15,7 @@ export interface CallerSettings {
   readonly maxIdsPerKey: number;
   /** The most approvals of one key that are held. */
   readonly maxHoldsPerKey: number;
+  readonly maxGroupsPerKey: number;
   /**
    * What this replica knows of the time before a call, as `lua/lib/recovery.lua` reads it.
    * @param name a name in Redis that the call is about

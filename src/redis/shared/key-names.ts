@@ -54,9 +54,19 @@ export class KeyNames {
     return `${this.state}:ends`;
   }
 
-  /** The lists of the queue whose waiters have lanes or groups, by the turns of their heads. */
-  headsOf(kind: QueueList['kind']): string {
+  /** The lists of the queue whose waiters have lanes or groups, by the turns of their heads, or by when groups may go on. */
+  headsOf(kind: QueueList['kind'] | 'stopped'): string {
     return `${this.state}:heads:${kind}`;
+  }
+
+  /** What groups have of the limits that each has to itself. */
+  get groups(): string {
+    return `${this.state}:groups`;
+  }
+
+  /** The same groups, by when they are idle. */
+  get groupsByIdle(): string {
+    return `${this.groups}:idle`;
   }
 
   /** The replicas of the waiters, with their leases. */
@@ -95,12 +105,18 @@ export class KeyNames {
  */
 export function storedNames(
   names: KeyNames,
-  limits: readonly Pick<LimitInForce, 'name' | 'algorithm'>[],
+  limits: readonly Pick<LimitInForce, 'name' | 'algorithm' | 'perGroup'>[],
 ): StoredName[] {
+  const shared = limits.filter(({ perGroup }) => !perGroup);
+  const ofGroups: StoredName[] = [
+    { content: 'groups with what counts of their limits', name: names.groups },
+    { content: 'groups by when nothing counts', name: names.groupsByIdle },
+    { content: 'groups that are stopped', name: names.headsOf('stopped') },
+  ];
   return [
     { content: 'state', name: names.state },
     { content: 'approved request ids', name: names.requests },
-    ...limits.flatMap(({ name, algorithm }) => {
+    ...shared.flatMap(({ name, algorithm }) => {
       const content = name === undefined ? 'what approvals take' : `approvals in the limit ${name}`;
       const generations = ([0, 1] as const).slice(0, kindOf(algorithm).storedNames);
       return generations.map((each) => ({ content, name: names.took(each, name) }));
@@ -109,6 +125,7 @@ export function storedNames(
     { content: 'queue', name: names.queue },
     { content: 'lanes with waiters', name: names.headsOf('lane') },
     { content: 'groups with waiters', name: names.headsOf('group') },
+    ...(shared.length < limits.length ? ofGroups : []),
     { content: 'requests that wait, are held, or have ids of their callers', name: names.records },
     { content: 'held approvals by the time of their lapse', name: names.lapses },
     { content: 'remembered requests by the end of their memory', name: names.ends },

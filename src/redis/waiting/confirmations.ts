@@ -1,5 +1,6 @@
 import { groupBy } from '../../common/collections.js';
 import type { Quota } from '../../limiter/limiter.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import type { Confirmed, KeyClaims } from '../scripts/several-keys.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { BatchedCalls, type CallsParts } from './batched-calls.js';
@@ -15,6 +16,8 @@ type Parts = Pick<CallsParts, 'slotOf' | 'clock' | 'ticks' | 'logger' | 'store'>
 export interface Unconfirmed {
   readonly names: KeyNames;
   readonly claim: string;
+  /** The list that its request belongs to. */
+  readonly list: QueueList | undefined;
   /** Whether its caller is still to be told. */
   readonly isWanted: () => boolean;
   /**
@@ -68,8 +71,8 @@ export class Confirmations extends BatchedCalls<Unconfirmed> {
         this.addLater(ofKey, reply);
         continue;
       }
-      for (const [j, { isWanted, onAnswer }] of ofKey.entries()) {
-        if (isWanted()) onAnswer(reply.mayBeTold[j] === true, sentAt, reply.quota);
+      for (const [j, { list, isWanted, onAnswer }] of ofKey.entries()) {
+        if (isWanted()) onAnswer(reply.mayBeTold[j] === true, sentAt, reply.quotaOf?.(list));
       }
     }
   }

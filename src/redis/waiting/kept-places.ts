@@ -101,6 +101,7 @@ export class KeptPlaces {
     this.parts.confirmations.confirm({
       names: this.parts.names,
       claim,
+      list: waiter.request.list,
       isWanted: () => this.waiters.get(claim)?.state === 'granted' && !waiter.decided,
       onAnswer: (isConfirmed, sentAt, quota) => {
         if (isConfirmed) {

@@ -1,6 +1,5 @@
 import type { CallerPresence } from '../../limiter/request.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
-import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting, QueueState } from '../scripts/check-codec.js';
 import type { KeyNames } from '../shared/key-names.js';
@@ -15,7 +14,7 @@ import {
   type QueueUpdate,
   QueueView,
   type QueueViewParts,
-  quotaOf,
+  quotasOf,
 } from './queue-view.js';
 import {
   SettleCalls,
@@ -336,8 +335,8 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     const expired = this.#waiters.expired.filter(
       ({ state, isDoubted }) => state === 'queued' && !isDoubted,
     );
-    const quota = expired.length === 0 ? undefined : quotaOf(reply);
-    if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
+    const quotaOf = expired.length === 0 ? undefined : quotasOf(reply);
+    if (quotaOf) this.#endWaits(expired, (waiter) => waiter.expire(quotaOf(waiter)));
     // Redis has fewer places than have a ticket here, as when it has lost the key, and another replica has made it again.
     // Grants whose wakes are on their way explain it as long as there is the key, and calls about the doubted places follow anyway.
     const hasKey = reply.millisToRoom !== undefined;
@@ -360,10 +359,10 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   #learn(update: QueueUpdate, heard: Heard, heldUntil: HeldUntil): void {
     this.#view.learn(this.parts.clock.now(), heard, update, this.#waiters.queued > 0);
     if (this.#leader.needsTime(this.#view.roomAt)) this.#volunteer();
-    const quota = update.granted.length === 0 ? undefined : quotaOf(update);
+    const quotaOf = update.granted.length === 0 ? undefined : quotasOf(update);
     // If its record is lost, a settle tells which check an approved request belongs to.
     this.#waiters.doubtRequests(update.granted);
-    for (const claim of update.granted) this.#granted(claim, update, quota, heldUntil);
+    for (const claim of update.granted) this.#granted(claim, update, quotaOf, heldUntil);
     // If Redis has lost its memory since, a settle from here may have put such places back.
     this.#withdraw(this.#waiters.endWaits(update.ended));
   }
@@ -371,7 +370,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
   #granted(
     claim: string,
     { at }: QueueUpdate,
-    quota: Quota | undefined,
+    quotaOf: ReturnType<typeof quotasOf>,
     heldUntil: HeldUntil,
   ): void {
     const waiter = this.#waiters.get(claim)?.waiter;
@@ -390,7 +389,7 @@ export class LocalQueue implements WakeListener, Unsettled, LeasedQueue {
     this.#calls.told(claim, at);
     // If the caller has disconnected, the approval belongs to the next in the queue.
     const release = (): void => this.#withdraw([claim]);
-    this.parts.approvals.approve(waiter, release, quota, until);
+    this.parts.approvals.approve(waiter, release, quotaOf?.(waiter), until);
   }
 
   #armForWindow(): void {

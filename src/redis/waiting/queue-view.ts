@@ -1,6 +1,6 @@
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import { limitsIn, quotaIn } from '../scripts/limits-codec.js';
+import { limitsIn, quotasIn } from '../scripts/limits-codec.js';
 import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
 import type { Wake } from './wake-channel.js';
 import type { Heard } from './wake-numbers.js';
@@ -11,10 +11,20 @@ const SAME_MOMENT_MILLIS = 1;
 /** What Redis tells of a queue and of its waiters. */
 export type QueueUpdate = Wake | SettleReply;
 
-/** What the limits have left after these approvals; undefined if Redis knows no such key. */
-export function quotaOf({ limits, used, millisToRoom }: QueueUpdate): Quota | undefined {
+/**
+ * Returns a function that says what the limits have left for a waiter after these approvals. All waiters without limits of their
+ * group get the same object.
+ * @returns undefined if Redis knows no such key
+ */
+export function quotasOf({
+  limits,
+  used,
+  groups,
+  millisToRoom,
+}: QueueUpdate): ((waiter: Pick<Waiter, 'request'>) => Quota) | undefined {
   if (millisToRoom === undefined) return undefined;
-  return quotaIn(limitsIn(limits).limits, used, millisToRoom);
+  const quotaOf = quotasIn(limits, used, groups, millisToRoom);
+  return ({ request: { list } }) => quotaOf(list);
 }
 
 /** Until when the approval of a waiter surely counts, by this replica's clock. Infinite if it is not held. */

@@ -20,6 +20,8 @@ const wakeSchema = z
     limits: z.string(),
     /** What counts of the limits: `UsedOfLimits`. */
     approved: z.union([z.number(), z.string()]),
+    /** What counts of the limits of the groups in which waiters were approved: `UsedOfGroups`. */
+    groups: z.record(z.string(), z.string()).optional(),
     /** The claims of the waiters just approved. */
     granted: z.array(z.string()),
     /** The claims of checks whose waits have ended otherwise, with the reason. */

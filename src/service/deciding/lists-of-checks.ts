@@ -1,5 +1,10 @@
-import type { CheckRequest, PeekRequest, RefundRequest } from '../../limiter/limiter.js';
-import { DEFAULT_WEIGHT, type QueueList } from '../../limiter/queue-order.js';
+import type {
+  CheckRequest,
+  PeekRequest,
+  RefundRequest,
+  RemainingReport,
+} from '../../limiter/limiter.js';
+import { DEFAULT_WEIGHT, type Lane, type QueueList } from '../../limiter/queue-order.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { invalidParameter } from '../errors.js';
 
@@ -29,29 +34,49 @@ const NO_GROUP = '';
  */
 export function inItsList<Asked extends NamedList>(
   asked: Asked,
-  { queueOrder }: Pick<KeyPolicy, 'queueOrder'>,
+  { queueOrder, limits }: Pick<KeyPolicy, 'queueOrder' | 'limits'>,
 ): Omit<Asked, keyof NamedList> & { readonly list?: QueueList | undefined } {
   // Nearly all checks are of keys without an order.
   if (!queueOrder && asked.lane === undefined && asked.group === undefined) return asked;
   const { lane, group, ...others } = asked;
-  return { ...others, list: listOf({ lane, group }, queueOrder) };
+  const list = listOf({ lane, group }, queueOrder);
+  const hasLimits = list?.kind === 'group' && limits.some(({ perGroup }) => perGroup);
+  return { ...others, list: hasLimits ? { ...list, hasLimits } : list };
+}
+
+/**
+ * Returns the group whose limit a report is about; undefined if all share it.
+ * @throws ServiceError INVALID_PARAMETER if it names a group, but no limit that each group has to itself
+ */
+export function groupOfReport(
+  { limit: wanted, group }: RemainingReport,
+  { limits }: Pick<KeyPolicy, 'limits'>,
+): string | undefined {
+  const limit = limits.find(({ name }) => name === wanted);
+  if (limit?.perGroup) return group ?? NO_GROUP;
+  if (group === undefined) return undefined;
+  throw invalidParameter('group', 'be left out: all groups share the limit');
 }
 
 function listOf({ lane, group }: NamedList, order: KeyPolicy['queueOrder']): QueueList | undefined {
-  if (lane !== undefined && order?.kind !== 'lanes') {
+  if (lane !== undefined && !order?.lanes) {
     throw invalidParameter('lane', 'be left out: the key has no lanes');
   }
   if (group !== undefined && order?.kind !== 'fair') {
     throw invalidParameter('group', 'be left out: the key has no fair groups');
   }
-  if (order?.kind === 'lanes') {
-    const { lanes } = order;
-    const named = lane === undefined ? lanes.at(-1) : lanes.find(({ name }) => name === lane);
-    if (named) return { kind: 'lane', ...named };
-    throw invalidParameter('lane', `be one of ${lanes.map(({ name }) => name).join(', ')}`);
-  }
-  if (!order) return undefined;
+  const ofLane = order?.lanes && laneOf(lane, order.lanes);
+  if (order?.kind !== 'fair') return ofLane && { kind: 'lane', ...ofLane };
   const { maxRequestsInQueuePerGroup: maxRequests, weights } = order;
   const name = group ?? NO_GROUP;
-  return { kind: 'group', name, weight: weights.get(name) ?? DEFAULT_WEIGHT, maxRequests };
+  const weight = weights.get(name) ?? DEFAULT_WEIGHT;
+  const headStartMillis = ofLane?.headStartMillis;
+  return { kind: 'group', name, weight, maxRequests, headStartMillis };
+}
+
+/** @throws ServiceError INVALID_PARAMETER */
+function laneOf(name: string | undefined, lanes: readonly Lane[]): Lane | undefined {
+  const named = name === undefined ? lanes.at(-1) : lanes.find((lane) => lane.name === name);
+  if (named) return named;
+  throw invalidParameter('lane', `be one of ${lanes.map((lane) => lane.name).join(', ')}`);
 }

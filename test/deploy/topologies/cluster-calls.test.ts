@@ -47,6 +47,7 @@ async function limiterInCluster(
     maxWaiters: Infinity,
     maxIdsPerKey: 1_000_000,
     maxHoldsPerKey: 100,
+    maxGroupsPerKey: 100,
     clock: systemClock,
     logger,
     observer: unobserved,

@@ -7,6 +7,7 @@ import {
   stepsInAnyLists,
   stepsInGroups,
   stepsInLanes,
+  stepsInLimitedGroups,
   stepsWithKeptPlaces,
   stepsWithReports,
 } from '../../support/lockstep/sequences.js';
@@ -55,6 +56,7 @@ describe('the embedded and the Redis limiter', () => {
   test.each([
     ['lanes', stepsInLanes],
     ['groups', stepsInGroups],
+    ['groups with limits of their own', stepsInLimitedGroups],
     ['lists of any kinds', stepsInAnyLists],
   ])(
     'agree on %s',

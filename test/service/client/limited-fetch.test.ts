@@ -252,6 +252,11 @@ const RULES = [
     window_millis: 60_000,
     limits: [{ name: 'requests', max_requests_per_window: 100, window_millis: 60_000 }],
   },
+  {
+    key_pattern: 'tenants',
+    queue: { fair: true },
+    limits: [{ name: 'tenant', per: 'group', max_requests_per_window: 100, window_millis: 60_000 }],
+  },
 ];
 const LIMITS = { requests: 'requests', tokens: 'default' };
 const PATH = '/rate/llm?';
@@ -363,6 +368,40 @@ describe('a report that is rejected', () => {
   });
 });
 
+describe('a call of a group', () => {
+  const path = '/rate/tenants?';
+  const pause = `${path}pauseMillis=30000&canShorten=false`;
+  const perGroup = true;
+
+  test.each<[string, Partial<LimitedFetchOptions>, string[]]>([
+    ['pauses only the group, if told so', { pausesKey: 'group' }, [`${pause}&group=a`]],
+    ['pauses the key without one', { pausesKey: 'group', group: undefined }, [pause]],
+    [
+      'reports to the limit of the group',
+      { reportsRemaining: { requests: 'tenant', perGroup } },
+      [`${path}remaining=12&resetMillis=120&limit=tenant&group=a`],
+    ],
+  ])('%s', async (_, options, expected) => {
+    const model = await serveModel({ status: 429, remainingRequests: 12, retryAfter: '30' });
+    const { told, call } = await limitedBy({ keyOf: () => 'tenants', group: 'a', ...options });
+
+    await call(model.url);
+
+    expect(told).toEqual(expected);
+  });
+
+  test('pauses only the group if its limit takes no reports', async () => {
+    const model = await serveModel({ status: 429, remainingTokens: 0, retryAfter: '30' });
+    const limits = { tokens: 'tenant', perGroup };
+    const options = { group: 'a', reportsRemaining: limits, pausesKey: true };
+    const { told, call } = await limitedBy({ keyOf: () => 'tenants', ...options }, rejectReports);
+
+    await call(model.url);
+
+    expect(told.slice(1)).toEqual([`${path}pauseMillis=360000&canShorten=false&group=a`, pause]);
+  });
+});
+
 test('the answer of the vendor is returned although Sluice fails', async () => {
   const model = await serveModel({ remainingRequests: 0, remainingTokens: 0 });
   const { told, call } = await limitedBy({ reportsRemaining: LIMITS }, () =>
@@ -374,18 +413,18 @@ test('the answer of the vendor is returned although Sluice fails', async () => {
 });
 
 describe('reportRemaining', () => {
-  test('sends what remains, when it resets, and the limit', async () => {
+  test('sends what remains, when it resets, the limit and the group', async () => {
     const server = await serve((call) => {
       call.succeed({});
     });
     const client = new SluiceClient(server.url);
 
     await client.reportRemaining('a/b', 0);
-    await client.reportRemaining('a', 12, { resetMillis: 1000, limit: 'per hour' });
+    await client.reportRemaining('a', 12, { resetMillis: 1000, limit: 'per hour', group: 'b' });
 
     expect(server.calls.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'PUT /rate/a%2Fb?remaining=0',
-      'PUT /rate/a?remaining=12&resetMillis=1000&limit=per+hour',
+      'PUT /rate/a?remaining=12&resetMillis=1000&limit=per+hour&group=b',
     ]);
   });
 });

@@ -45,7 +45,7 @@ export const KEYS = {
   released: ['released-1', 'released-2', 'released-3'],
   /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
   limited: ['limited-1', 'limited-2', 'limited-3'],
-  /** Checks with hits that name lanes, by most rules of the first and the third, or groups. */
+  /** Checks with hits that name lanes, by most rules of the first and the third, or groups, most with {@link TENANT}. */
   ordered: ['ordered-1', 'ordered-2', 'ordered-3'],
 } as const;
 
@@ -65,6 +65,11 @@ export const FURTHER: readonly FurtherKind[] = [
 /** The further limit of keys with lanes: it counts some of them. */
 export const SHARE: FurtherKind = {
   ...{ name: 'share', windowMillis: 900, counts: 'hits', keepsReleased: false },
+};
+
+/** The limit of keys with groups that each group has to itself. By all rules, it has a sliding window. */
+export const TENANT: FurtherKind = {
+  ...{ name: 'tenant', windowMillis: 900, counts: 'hits', keepsReleased: false },
 };
 
 /** Returns the name of a limit among the limits of all keys. The key's own limit has no name of its own. */

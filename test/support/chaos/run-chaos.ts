@@ -9,6 +9,7 @@ import { wrongAnswers } from './checks/answers.js';
 import { lateAnswers, lateNews } from './checks/bounds.js';
 import type { Evidence } from './checks/evidence.js';
 import { overtakenInRedis } from './checks/fifo.js';
+import { overspentByGroups } from './checks/groups.js';
 import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
@@ -208,6 +209,7 @@ function violationsIn(evidence: Evidence): string[] {
     ...undeclaredLimits(evidence),
     ...answersByOtherRules(evidence),
     ...overtakenInRedis(evidence),
+    ...overspentByGroups(evidence),
     ...lateAnswers(evidence),
     ...lateNews(evidence),
     ...wrongAnswers(evidence),

@@ -92,7 +92,7 @@ async function existingKeys(target: Target): Promise<Map<string, Counts>> {
         isFixed: state.Algorithm === undefined,
         limits: (state.Limits ?? []).map((limit) => ({
           name: limit.Name,
-          approved: limit.NumApprovedThisWindow,
+          approved: limit.NumApprovedThisWindow ?? 0,
           countsHolds: limit.MaxHitsPerWindow !== undefined,
         })),
       },

@@ -136,7 +136,7 @@ const limitsWithLists = (ofFurther: fc.Arbitrary<FurtherLimit[] | undefined>) =>
 /** Gives the checks and the peeks of steps lists. */
 const withLists = (steps: fc.Arbitrary<Step>, lists: fc.Arbitrary<QueueList | undefined>) =>
   fc.tuple(steps, lists).map(([step, list]): Step => {
-    if (step.kind === 'peek') return { ...step, list };
+    if (step.kind === 'peek' || step.kind === 'refund') return { ...step, list };
     return step.kind === 'check' ? { ...step, terms: { ...step.terms, list } } : step;
   });
 
@@ -173,6 +173,60 @@ const stepsIn = (
 export const stepsInLanes = stepsIn(fc.constantFrom(...LANES), furtherOfLanes);
 /** Checks in groups. */
 export const stepsInGroups = stepsIn(fc.constantFrom(...GROUPS), fc.constant(undefined));
+const limited = (name: string, weight: number, headStartMillis?: number): QueueList => ({
+  ...{ kind: 'group', name, weight, maxRequests: undefined },
+  ...{ hasLimits: true, headStartMillis },
+});
+/** Some of them with a lane inside. No two have their turns at one moment. */
+const LIMITED = [
+  ...[limited('a', 1), limited('a', 1, 197.5), limited('b', 3), limited('b', 3, 49.5)],
+  ...[limited('c', 1), limited('', 1)],
+];
+const perGroup = fc
+  .constantFrom(new Map<string, number>(), new Map([['b', 3]]), new Map([['', 0]]))
+  .map((maxima) => ({ maxima }));
+/** Limits that each group has to itself, and perhaps one of the key. */
+const furtherOfGroups: fc.Arbitrary<FurtherLimit[] | undefined> = fc
+  .tuple(
+    further(algorithm),
+    fc.array(fc.option(perGroup, { freq: 4, nil: undefined }), { minLength: 2 }),
+  )
+  .map(([limits, perGroups]) => limits?.map((limit, i) => ({ ...limit, perGroup: perGroups[i] })));
+
+/**
+ * The same limits with other maxima, or none. A group takes other windows, and the rate of another bucket, when it is looked at next,
+ * which the limiters may do at different moments.
+ */
+const withOtherMaxima = (limits: readonly FurtherLimit[] | undefined) =>
+  fc
+    .tuple(fc.array(fc.nat({ max: 5 }), { minLength: 2, maxLength: 2 }), perGroup, fc.boolean())
+    .map(([maxima, otherPerGroup, areGone]) =>
+      areGone
+        ? undefined
+        : limits?.map((limit, i): FurtherLimit => {
+            if (!limit.perGroup || limit.algorithm?.name === 'token_bucket') return limit;
+            return { ...limit, maximum: maxima[i] ?? 0, perGroup: otherPerGroup };
+          }),
+    );
+
+/** Checks in groups with limits of their own. */
+export const stepsInLimitedGroups = furtherOfGroups
+  .chain((limits) => stepsIn(fc.constantFrom(...LIMITED), withOtherMaxima(limits)))
+  .chain((steps) =>
+    fc
+      .array(fc.constantFrom(undefined, 'a', 'b', ''), {
+        minLength: steps.length,
+        maxLength: steps.length,
+      })
+      .map((groups) =>
+        steps.map((step, i): Step => {
+          const group = groups[i];
+          if (step.kind === 'pause') return { ...step, group };
+          return step.kind === 'report' ? { ...step, report: { ...step.report, group } } : step;
+        }),
+      ),
+  );
+
 /** As if rules came and went that name lanes and groups. */
 export const stepsInAnyLists = stepsIn(
   fc.constantFrom(undefined, undefined, ...LANES, ...GROUPS),

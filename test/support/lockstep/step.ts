@@ -66,9 +66,15 @@ export type Step =
       readonly key: number;
       readonly millis: number;
       readonly canShorten: boolean;
+      readonly group?: string | undefined;
     }
   | { readonly kind: 'report'; readonly key: number; readonly report: RemainingReport }
-  | { readonly kind: 'refund'; readonly key: number; readonly hits: number }
+  | {
+      readonly kind: 'refund';
+      readonly key: number;
+      readonly hits: number;
+      readonly list?: QueueList | undefined;
+    }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: DeclaredLimits };

@@ -15,7 +15,7 @@ const HANDED_OVER = new UnavailableError('handed_over').message;
 /** Fewer than wait in some sequences. */
 const MOST_QUEUED = 3;
 /** Lower than some maxima. */
-const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
+const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2, maxGroupsPerKey: 2 };
 
 /** One limiter under a sequence of steps, and its visible state. */
 export class Subject {
@@ -72,13 +72,20 @@ export class Subject {
         this.#limits[step.key] = step.limits;
         return this.settle();
       case 'pause':
-        return limiter.ask('pause', {
-          key: this.#keys[step.key]!,
-          millis: step.millis,
-          canShorten: step.canShorten,
-        });
+        return limiter
+          .ask('pause', {
+            key: this.#keys[step.key]!,
+            millis: step.millis,
+            canShorten: step.canShorten,
+            group: step.group,
+          })
+          .catch((error: unknown) => error);
       case 'refund':
-        return limiter.ask('refund', { key: this.#keys[step.key]!, hits: step.hits });
+        return limiter.ask('refund', {
+          key: this.#keys[step.key]!,
+          hits: step.hits,
+          list: step.list,
+        });
       case 'report':
         return limiter.ask('reportRemaining', { key: this.#keys[step.key]!, ...step.report });
       case 'check': {

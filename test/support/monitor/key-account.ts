@@ -266,7 +266,7 @@ export class KeyAccount {
     };
     const [limits, start] = [value('limits'), value('start')];
     if (limits !== undefined) {
-      this.#onLimits(limitsIn(limitsStoredIn(limits)).limits, at, value('born') !== undefined);
+      this.#onLimits(limitsOf(limits), at, value('born') !== undefined);
     }
     if (start === undefined || this.#windowStart === Number(start)) return;
     if (this.#windowStart !== undefined) this.#beginWindow();
@@ -428,7 +428,7 @@ export function parseSnapshot(reply: unknown): Snapshot {
   const waiting = records.filter(([, { state }]) => state === 'waiting');
   return {
     start: start === '' ? undefined : Number(start),
-    limits: limits === '' ? undefined : limitsIn(limitsStoredIn(limits)).limits,
+    limits: limits === '' ? undefined : limitsOf(limits),
     // A lost key that is made again has limits that came into force before.
     limitsSince: Math.max(Number(born), Number(changed)),
     approved,
@@ -437,6 +437,12 @@ export function parseSnapshot(reply: unknown): Snapshot {
     queue: waiting.map(([id, record]) => waiterIn(id, record)).sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
+}
+
+/** Those that each group has to itself come last. @param field of the state */
+function limitsOf(field: string): Limits {
+  const { limits, limitsOfGroups } = limitsIn(limitsStoredIn(field));
+  return [...limits, ...limitsOfGroups];
 }
 
 function isHeld({ state }: StoredRecord): boolean {

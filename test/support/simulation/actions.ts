@@ -1,7 +1,14 @@
 import type { SimulatedReplica } from './replica.js';
 import { listIn } from './drawn-lists.js';
 import { parseAlgorithm, parseFurther } from './shape.js';
-import { type CheckTerms, LOSSES, LOSSES_OF_HEADS, type NewRules, type World } from './world.js';
+import {
+  type CheckTerms,
+  LOSSES,
+  LOSSES_OF_GROUPS,
+  LOSSES_OF_HEADS,
+  type NewRules,
+  type World,
+} from './world.js';
 
 /** A recovery, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
@@ -113,10 +120,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     client.presence.disconnect();
     return true;
   }),
-  /** pause A N: the key is paused for N milliseconds; 0 ends the pause */
-  pause: (world, replica, [millis]) => {
+  /** pause A N [group=x]: the key, or one of its groups, is paused for N milliseconds; 0 ends the pause */
+  pause: (world, replica, [millis, ...words]) => {
     if (replica.life !== 'up' || millis === undefined) return false;
-    world.pause(replica, Number(millis));
+    world.pause(replica, Number(millis), textOption(words, 'group'));
     return true;
   },
   /** report A remaining=N [reset=N] [limit=a]: what a vendor says remains, which resets in N milliseconds */
@@ -229,7 +236,7 @@ const WORLD_ACTIONS: Readonly<
   },
   forget: async (world, [what = '']) => {
     // After a step of the clock, tickets no longer show that Redis has lost a key.
-    const isKnown = [LOSSES, LOSSES_OF_HEADS].some((losses) => what in losses);
+    const isKnown = [LOSSES, LOSSES_OF_HEADS, LOSSES_OF_GROUPS].some((losses) => what in losses);
     if (!isKnown || world.isRedisAway || world.behindMillis > 0) return false;
     await world.loseMemory(what);
     return true;

@@ -70,7 +70,7 @@ export function byNow(stored: Snapshot, now: number): Snapshot {
   const isBack = isMoved || state.setAt > now;
   const { start, report, algorithm = state.algorithm } = own;
   const expires = isBack
-    ? Math.min(state.expires, idleAt({ start, window, report, algorithm, further }))
+    ? Math.min(state.expires, idleAt({ ...state, start, report, algorithm, further }))
     : state.expires;
   const served = isBack ? Math.min(state.served, now) : state.served;
   return {

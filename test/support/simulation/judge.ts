@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CalendarWindow } from '../../../src/limiter/calendar/calendar.js';
 import type { Algorithm } from '../../../src/limiter/kinds/kinds.js';
 import { calendarOf } from '../../../src/limiter/limits.js';
-import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { decodeStatuses } from '../../../src/redis/scripts/looks-codec.js';
 import { KnownCalendar, textOfCalendar } from '../known-calendar.js';
 import { luaNumber } from '../lua-constants.js';
@@ -11,6 +10,7 @@ import { ApprovalsSeen } from './approvals-seen.js';
 import { checkDays, checkStale } from './calendars-seen.js';
 import type { SimulatedRequest } from './client.js';
 import { byNow, checkNothingLastsLonger } from './clock-went-back.js';
+import { GroupsSeen } from './groups-seen.js';
 import {
   findsNoKey,
   type JudgedCall,
@@ -25,7 +25,7 @@ import { QueueOrder, RECOVERY_MILLIS } from './queue-order.js';
 import type { ScriptRun } from './script-run.js';
 import { countsAt, idsOf, isIdle, keptMillisOf, type Snapshot, Violation } from './snapshot.js';
 import type { Change } from './stored-key.js';
-import { headsFault, listIdOf } from './stored-lists.js';
+import { headsFault, inOrder, keptList, listIdOf } from './stored-lists.js';
 
 /** Holds each script call against the model of the rules, and against what has been seen before. */
 export class Judge {
@@ -47,12 +47,14 @@ export class Judge {
   readonly #order: QueueOrder;
   readonly #owners: OwnersSeen;
   readonly #kept: KeptPlacesSeen;
+  readonly #groups: GroupsSeen;
 
   constructor(private readonly world: JudgedWorld) {
     this.#approvals = new ApprovalsSeen(world);
     this.#order = new QueueOrder(world);
     this.#owners = new OwnersSeen(world);
     this.#kept = new KeptPlacesSeen(world);
+    this.#groups = new GroupsSeen(world);
     this.#reports = new ReportsSeen(world);
   }
 
@@ -71,7 +73,13 @@ export class Judge {
   /** Redis has lost what it knew of the approvals of these requests, and a part of the key. */
   approvalsLost(requests: Iterable<SimulatedRequest>): void {
     for (const { approval } of requests) if (approval) approval.isForgotten = true;
+    this.#groups.lost();
     this.#isTorn = true;
+  }
+
+  /** Redis has lost what groups have to themselves. */
+  groupsLost(): void {
+    this.#groups.lost();
   }
 
   /**
@@ -82,6 +90,7 @@ export class Judge {
     this.#isBehind = true;
     this.steppedAfter = this.#calls;
     this.#steppedAt = this.world.now;
+    this.#groups.lost();
     for (const request of requests) {
       const { approval } = request;
       if (approval) {
@@ -114,6 +123,7 @@ export class Judge {
     this.#owners.judge(call);
     if (isOpened) this.#approvals.judge(call);
     if (isOpened) this.#reports.judge(call);
+    if (isOpened) this.#groups.judge(call);
     if (isOpened && !this.#isTorn) checkDays(call);
     this.#kept.judge(call, this.#steppedAt > -Infinity);
     this.#order.judge(call);
@@ -143,7 +153,7 @@ export class Judge {
     const isFirst = this.#isBehind;
     this.#isBehind = false;
     const { state } = found;
-    if (run.script === 'pause') {
+    if (run.script === 'pause' && run.own[2] === '') {
       const millis = Number(run.own[0]);
       this.#pause = { millis, endsAt: this.world.now + millis };
     } else if (isFirst && state && state.pausedUntil > run.now && after.state) {
@@ -201,7 +211,7 @@ function checkLists(call: JudgedCall, world: JudgedWorld): void {
     const isKept =
       before?.ticket === place.ticket
         ? isDeepStrictEqual(before.list, place.list)
-        : checks.some((check) => isSameList(check.list, place.list));
+        : checks.some(({ list }) => isDeepStrictEqual(list && keptList(list), place.list));
     if (!isKept)
       throw new Violation('a waiter stays in its list', `${id} is in ${listIdOf(place)}`);
   }
@@ -212,12 +222,6 @@ function mustHaveHeads({ run, stored, after, approved, isTorn }: JudgedCall): bo
   const wereThere = !isTorn && stored.isConsistent && !headsFault(stored);
   const isServed = approved.some((id) => stored.waiting.has(id));
   return wereThere || isServed || (run.script === 'settle' && after.waiting.size > 0);
-}
-
-/** The most that may wait in a group is not kept. */
-function isSameList(asked: QueueList | undefined, stored: QueueList | undefined): boolean {
-  const withoutMost = asked?.kind === 'group' ? { ...asked, maxRequests: undefined } : asked;
-  return isDeepStrictEqual(withoutMost, stored);
 }
 
 /** A call that looks at requests changes nothing, and says how many wait before each. */
@@ -242,9 +246,12 @@ function checkLook(run: ScriptRun, reply: unknown, { before, after }: Change): v
 function positionOf(snapshot: Snapshot, id: string, now: number): number {
   const isRecovering = (snapshot.state?.recoveryUntil ?? 0) > now;
   const place = snapshot.waiting.get(id)!;
-  const ofList = [...snapshot.waiting.values()].filter((it) => listIdOf(it) === listIdOf(place));
-  const before = ofList.filter(({ ticket }) => ticket < place.ticket);
-  return before.filter((other) => isRecovering || countsAt(snapshot, other, now)).length + 1;
+  const all = inOrder(snapshot.waiting).filter(([, it]) => listIdOf(it) === listIdOf(place));
+  const before = all.slice(
+    0,
+    all.findIndex(([each]) => each === id),
+  );
+  return before.filter(([, other]) => isRecovering || countsAt(snapshot, other, now)).length + 1;
 }
 
 /** What was stored, as a call finds it whose caller says windows of calendars. */

@@ -1,8 +1,8 @@
 import { REPLICA_NAMES } from './shape.js';
 
-/** An id of the simulation, of up to eight characters, as the embedded limiter has it. */
+/** An id of the simulation, of up to eight characters, as the embedded limiter has it. The order of ids stays. */
 export function uuidOf(id: string): string {
-  const digits = Buffer.from(id).toString('hex').padStart(16, '0');
+  const digits = Buffer.from(id).toString('hex').padEnd(16, '0');
   return `00000000-0000-4000-${digits.slice(0, 4)}-${digits.slice(4)}`;
 }
 
@@ -20,6 +20,6 @@ export function idOf(uuid: string): string {
   const digits = uuid
     .slice(19)
     .replace('-', '')
-    .replace(/^(00)*/, '');
+    .replace(/(00)*$/, '');
   return Buffer.from(digits, 'hex').toString();
 }

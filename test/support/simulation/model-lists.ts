@@ -1,10 +1,10 @@
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { Queued, WaitingList } from '../../../src/limiter/memory/queue/waiting-list.js';
 import type { WaitingQueue } from '../../../src/limiter/memory/queue/waiting-queue.js';
-import { listId } from '../stored-queue.js';
+import { listId, ticketInList } from '../stored-queue.js';
 import { idOf, uuidOf } from './model-ids.js';
 import type { Snapshot, StoredWaiter } from './snapshot.js';
-import { kindOf, listIdOf, shareOf } from './stored-lists.js';
+import { inOrder, kindOf, listIdOf, shareOf } from './stored-lists.js';
 
 /** A waiter, as far as its turn goes. */
 type Place = Pick<StoredWaiter, 'ticket' | 'list' | 'hits'>;
@@ -26,7 +26,7 @@ export function restoreLists(
   stored: Pick<Snapshot, 'lists' | 'waiting'>,
 ): void {
   const kinds = kindsOf(waiters, stored);
-  const all = [...waiters].sort(([, a], [, b]) => a.ticket - b.ticket);
+  const all = inOrder(waiters);
   const queued = all.map(([id, place]) => ({ ...queue.find(uuidOf(id))!, ticket: place.ticket }));
   for (const { requestId } of queued) queue.remove(requestId);
   for (const kind of kinds) {
@@ -34,10 +34,17 @@ export function restoreLists(
     const some = ofKind.filter(({ place }) => kindOf(place) === kind);
     if (kind === 'group') beginGroups(queue, some, stored);
     for (const { waiter } of some) {
-      if (!queue.find(waiter.requestId)) queue.join(0, waiter);
-      queue.replace(waiter);
+      if (!queue.find(waiter.requestId)) queue.join(0, withoutLane(waiter));
     }
   }
+  // They have joined in the order of their turns. What follows goes by their tickets.
+  for (const waiter of queued) queue.replace(waiter);
+}
+
+/** Without the head start of a lane inside its group. */
+function withoutLane(waiter: Queued): Queued {
+  const { list } = waiter;
+  return list?.kind === 'group' ? { ...waiter, list: { ...list, headStartMillis: 0 } } : waiter;
 }
 
 /** The kinds of lists, the one first that is served first. */
@@ -84,7 +91,8 @@ function join(
   { list }: Pick<Place, 'list'>,
   hits: number,
 ): void {
-  const weightless: QueueList | undefined = list?.kind === 'group' ? { ...list, weight: 1 } : list;
+  const weightless: QueueList | undefined =
+    list?.kind === 'group' ? { ...list, weight: 1, headStartMillis: 0 } : list;
   queue.join(0, { requestId, hits, list: weightless });
 }
 
@@ -95,7 +103,8 @@ function tagOf(
 ): number {
   const head = heads.get(listIdOf(first));
   if (!head) return virtualTime + shareOf(first);
-  const before = [...waiting.values()].find(({ ticket }) => ticket === head.ticket) ?? first;
+  const ofList = [...waiting.values()].filter((each) => listIdOf(each) === listIdOf(first));
+  const before = ofList.find((each) => ticketInList(each) === head.ticket) ?? first;
   if (shareOf(before) === shareOf(first)) return head.key;
   return Math.max(virtualTime, head.key - shareOf(before) + shareOf(first));
 }
@@ -116,7 +125,7 @@ const ONE_LIST: ShownLists = { kinds: [], lists: [], virtualTime: shownTag(0) };
 export function storedLists({ lists, waiting }: Pick<Snapshot, 'lists' | 'waiting'>): ShownLists {
   const { kinds, heads, virtualTime } = lists;
   if (!kinds.some((kind) => kind !== 'fifo')) return ONE_LIST;
-  const ids = [...waiting].map(([id, place]) => [id, listIdOf(place)] as const);
+  const ids = inOrder(waiting).map(([id, place]) => [id, listIdOf(place)] as const);
   const shown = [...new Set(ids.map(([, list]) => list))].map((list): ShownList => {
     const isGroup = list.startsWith('group:');
     const key = isGroup ? shownTag(heads.get(list)?.key ?? NaN) : undefined;

@@ -131,7 +131,8 @@ export class Model {
       const unbounded = list?.kind === 'group' ? { ...list, maxRequests: undefined } : list;
       model.check(LONG_AGO, { ...WAITS, id, owner, hits, holdMillis, keepMillis, list: unbounded });
     }
-    if ([...waiters.values()].some(({ list }) => list)) restoreLists(model.queue, waiters, stored);
+    // Also one list: waiters joined with tickets of the beginning of the window, and a newcomer must not come before them.
+    if (waiters.size > 0) restoreLists(model.queue, waiters, stored);
     (model.queue as { lastTicket: number }).lastTicket = state.ticket || 1000 * state.born;
     model.#policy.current = inForce;
     model.#instance.settle(LONG_AGO);

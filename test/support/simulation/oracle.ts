@@ -25,6 +25,7 @@ import { textOfCalendar } from '../known-calendar.js';
 import { furtherLimit } from '../limits.js';
 import { luaNumber } from '../lua-constants.js';
 import { reportsOf, type StoredState, windowEnd, windowLength } from '../stored-state.js';
+import { haveLimits } from './groups-seen.js';
 import { type JudgedCall, verdictsIn, withdrawnBy } from './judged-call.js';
 import { numberOf } from './model-ids.js';
 import { listsOf, storedLists } from './model-lists.js';
@@ -40,7 +41,7 @@ import {
   type Snapshot,
   Violation,
 } from './snapshot.js';
-import { withRestoredHeads } from './stored-lists.js';
+import { keptList, withRestoredHeads } from './stored-lists.js';
 import { requestsKnown, type StoredRequest, withoutEnded } from './stored-requests.js';
 
 /** Longer than any world goes on. */
@@ -348,6 +349,10 @@ class Comparison {
     if (decision === 'paused')
       return (after.state?.pausedUntil ?? 0) > this.#now ? VERDICT.paused : VERDICT.denied;
     if (decision !== 'waiting') return VERDICTS[decision as keyof typeof VERDICTS];
+    // It may have come before the waiters of its group, and fit.
+    if (check.list?.kind === 'group' && check.list.headStartMillis !== undefined) {
+      this.#model.instance.settle(this.#now);
+    }
     this.#joined.set(id, check);
     // A later check may have ended its wait.
     if (check.owner !== undefined) return ticketIn(reply);
@@ -652,7 +657,7 @@ function shown(
     list,
   }: Pick<ModelWaiter, 'hits' | 'holdMillis' | 'keepMillis' | 'list'>,
 ): unknown[] {
-  return [{ id, hits, holdMillis, keepMillis, list: list && { ...list, maxRequests: undefined } }];
+  return [{ id, hits, holdMillis, keepMillis, list: list && keptList(list) }];
 }
 
 function amendmentIn([, hits, holdMillis, maxHits, maxHoldMillis]: readonly string[]): Amendment {
@@ -704,8 +709,8 @@ function limitsOf(state: StoredState, now: number): LimitState[] {
 /** The same with the name of its calendar. */
 function named({ algorithm, ...limit }: LimitState): unknown {
   const calendar = calendarOf({ algorithm });
-  const { lanes } = limit;
-  return { ...limit, lanes, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
+  const { lanes, perGroup } = limit;
+  return { ...limit, lanes, perGroup, algorithm: calendar ? textOfCalendar(calendar) : algorithm };
 }
 
 function quotas({ limits }: Quota): unknown[] {
@@ -809,6 +814,8 @@ function isExcused(call: JudgedCall): boolean {
   // A place that has outlived its longest wait and its replica takes room in the queue until its turn.
   if (dead.some(([, place]) => hasLease(stored, place, now))) return true;
   if (haveGroupsToWait(stored)) return true;
+  // `GroupsSeen` judges what groups have to themselves.
+  if ([stored, after].some(haveLimits) || (script === 'pause' && run.own[2] !== '')) return true;
   // The key had forgotten the approval, but a limit has not. It counts there once.
   const ofOwn = stored.state?.stored ? [stored.requests] : [];
   const known = [...ofOwn, ...stored.limits.values()].flatMap((ids) => [...ids.keys()]);

@@ -17,6 +17,7 @@ import { calendarNamed } from './calendars.js';
 import { type CampaignReport, runCampaign } from './campaign.js';
 import { faultyScripts } from './lua-fault.js';
 import type { Aim, Scripts } from './schedule.js';
+import type { Fate } from './scheduler.js';
 import { simulatedScripts } from './stored-key.js';
 import { Violation } from './snapshot.js';
 
@@ -105,6 +106,27 @@ const SLIDING: Algorithm = { name: 'sliding_window', steps: 3 };
 const DAYS: Algorithm = byCalendar('Short/20/0');
 const SHORT_DAYS: Algorithm = byCalendar('Short/1/0');
 const KEPT: Aim = { fates: ['named', 'kept', 'leave'] };
+/** In which one group has less than the others. */
+const OF_GROUPS: readonly FurtherLimit[] = [
+  {
+    ...{ name: 'g', windowMillis: 500, maximum: 2, counts: 'hits', keepsReleased: false },
+    perGroup: { maxima: new Map([['x', 1]]) },
+  },
+];
+/** Which seldom stops a group. */
+const LAX_GROUPS = OF_GROUPS.map((limit) => ({
+  ...limit,
+  maximum: 9,
+  perGroup: { maxima: new Map() },
+}));
+/** The key has room for more than a group. */
+const GROUPS: Aim = { fates: ['lists'], shape: { maxRequests: 3, further: OF_GROUPS } };
+
+const FEW_GROUPS: Aim = { ...GROUPS, shape: { ...GROUPS.shape, mostGroups: 2 } };
+
+function groupsWith(...fates: Fate[]): Aim {
+  return { ...GROUPS, fates: ['lists', ...fates] };
+}
 
 function byCalendar(timeZone: string): Algorithm {
   return { name: 'fixed_window', calendar: calendarNamed({ unit: 'day', timeZone }) };
@@ -244,6 +266,164 @@ export const PLANTED_FAULTS: Readonly<Record<string, readonly PlantedFault[]>> =
       body: `if not state.lists then
       original(keys, state)
     end`,
+    },
+  ],
+  'each group has its limits to itself, and stops nobody else': [
+    {
+      name: 'all groups count as one',
+      aim: GROUPS,
+      lua: 'limits/key-limits.group_of',
+      body: "return list and original(state, 'group:')",
+    },
+    {
+      name: 'what a group takes is not counted in its limits',
+      aim: GROUPS,
+      lua: 'limits/key-limits.take',
+      body: `for _, limit in ipairs(key_limits.counting(state, list)) do
+      if not limit.group then
+        limit:take(keys, state, call, id, hits, is_held)
+      end
+    end`,
+    },
+    {
+      name: 'maxima of single groups are ignored',
+      aim: GROUPS,
+      lua: 'limits/group-limits.begin_limit',
+      body: 'local limit = original(self, group, declared)\nlimit.max = declared.max\nreturn limit',
+    },
+    {
+      name: 'a group is forgotten while it counts',
+      aim: GROUPS,
+      lua: 'limits/group-limits.is_idle',
+      body: 'return group.held_ids == 0 and group.paused_until == 0 and not group.tag',
+    },
+    {
+      name: 'what a group held is not given back',
+      aim: groupsWith('hold', 'release'),
+      lua: 'limits/key-limits.hold',
+      body: `for _, limit in ipairs(key_limits.counting(state, list)) do
+      if ids >= 0 or not limit.group then
+        limit:hold(hits, ids)
+      end
+    end`,
+    },
+    {
+      name: 'a group that is stopped stops all',
+      aim: GROUPS,
+      lua: 'queue/heads.stops_of',
+      body: 'return original(state, left, entry) and turn_walk.all',
+    },
+    {
+      name: 'a release does not bring a group back',
+      aim: groupsWith('release'),
+      lua: 'limits/group-limits.take_changed',
+      body: 'return {}',
+    },
+    {
+      name: 'the end of its window does not bring a group back',
+      aim: GROUPS,
+      lua: 'queue/lists.heads_due',
+      body: 'return {}',
+    },
+    {
+      name: 'a higher maximum does not bring a group back',
+      aim: groupsWith('maxima'),
+      lua: 'queue/lists.bring_all_back',
+      body: '',
+    },
+    {
+      name: 'a pause of a group is ignored',
+      aim: groupsWith('paused groups'),
+      lua: 'limits/key-limits.is_group_paused',
+      body: 'return false',
+    },
+    {
+      name: 'nobody is called when a group may come back',
+      aim: { ...GROUPS, shape: { ...GROUPS.shape, isPrompt: true, windowMillis: 4000 } },
+      lua: 'queue/lists.first_stopped_until',
+      body: 'return nil',
+    },
+    {
+      name: 'what is stored of groups is given no expiry',
+      aim: GROUPS,
+      lua: 'limits/group-limits.expire',
+      body: '',
+    },
+  ],
+  'a key has as many groups as it may have': [
+    {
+      name: 'a key has any number of groups',
+      aim: FEW_GROUPS,
+      lua: 'limits/group-limits.is_full_for',
+      body: 'return false',
+    },
+    {
+      name: 'groups that are idle take the room of others',
+      aim: FEW_GROUPS,
+      lua: 'limits/group-limits.forget_idle',
+      body: 'return false',
+    },
+  ],
+  'rules that are loaded again become those of each group': [
+    {
+      name: 'a group goes on by rules that are over',
+      aim: groupsWith('maxima'),
+      lua: 'limits/group-limits.take_rules',
+      body: '',
+    },
+    {
+      name: 'a group begins again with each change of rules',
+      aim: groupsWith('maxima'),
+      lua: 'limits/group-limits.take_rules',
+      body: `if group.limits_text ~= self.state.groups_text then
+      group.limits, group.limits_text = begin_limits(self, group, self.state.of_groups), self.state.groups_text
+    end`,
+    },
+    {
+      name: 'what is held already counts in no new limit of its group',
+      aim: groupsWith('hold', 'maxima'),
+      lua: 'limits/group-limits.count_held',
+      body: '',
+    },
+    {
+      name: 'what counted before a key had no limits of groups counts again',
+      aim: groupsWith('maxima'),
+      lua: 'limits/key-limits.take_further',
+      body: `local number = state.groups_number
+    original(keys, state, rules, call)
+    state.groups_number, state.groups_are_new = number, false`,
+    },
+  ],
+  'groups share by weight, and their lanes by head starts': [
+    {
+      name: 'a group comes back with a tag of 0',
+      aim: GROUPS,
+      lua: 'queue/turn-walk.bring_back',
+      body: `original(self, state, now_ms)
+    for _, list in ipairs(self.open) do
+      list.key = 0
+    end`,
+    },
+    {
+      name: 'a group keeps the tag that it had when it was stopped',
+      aim: GROUPS,
+      lua: 'queue/turn-walk.bring_back',
+      body: `local virtual_time = self.virtual_time
+    self.virtual_time = 0
+    original(self, state, now_ms)
+    self.virtual_time = virtual_time`,
+    },
+    {
+      name: 'groups with limits have no weights',
+      aim: { fates: ['lists'], shape: { maxRequests: 1, windowMillis: 20, further: LAX_GROUPS } },
+      lua: 'queue/lists.share_of',
+      body: 'return waiter.hits',
+    },
+    {
+      name: 'lanes inside groups have no head starts',
+      aim: { fates: ['lists'] },
+      lua: 'queue/entries.start_of',
+      body: "return waiter.ticket .. ':' .. waiter.requestId",
     },
   ],
   'callers agree on the days of calendars': [

@@ -100,8 +100,8 @@ export function checkRulesAreTaken(world: World): void {
     const mayCome = !isFixed || (isSameAlgorithm({ algorithm }, state) && hasWindow);
     // Of rules of the same millisecond, either may be in force.
     if (!mayCome || history.loadedAt <= state.limitsSince || !world.isPunctual(replica)) continue;
-    const { further } = state;
-    if (areSameFurther(further, limits.further ?? [])) continue;
+    const { further, ofGroups } = state;
+    if (areSameFurther([...further, ...ofGroups], limits.further ?? [])) continue;
     throw new Violation('new rules reach those who wait', `${id} waits by others`);
   }
 }
@@ -117,7 +117,8 @@ export function checkNobodyWaitsForNothing(world: World): void {
 
 /**
  * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
- * the end of a recovery or a pause. While held approvals take all of a maximum, the end of its window makes no room.
+ * the end of a recovery or a pause. While held approvals take all of a maximum, the end of its window makes no room. A group
+ * that is stopped comes back in time if the limits that all share have room.
  * Of several limits into which the head of the queue does not fit, the last that has room counts; if there is none, the
  * first that has more. The judge
  * sees to it that only a replica that was late begins a recovery, since it cannot tell whether Redis was down.
@@ -133,11 +134,12 @@ export function checkWindowsEnd(world: World): void {
     world.longestKeep > 0 ||
     world.longestPause > 0 ||
     world.longestReport > 0 ||
-    state.further.length > 0;
+    state.further.length + state.ofGroups.length > 0;
   if (world.hasLostMessages && mayComeSooner) return;
   // A waiter of a lane whose limit is full does not keep those of other lanes waiting.
   if (state.further.some(({ lanes }) => lanes)) return;
-  const { hits = 1 } = nextWaiter(last) ?? {};
+  const next = nextWaiter(last);
+  const { hits = 1 } = next ?? {};
   const rooms = roomsOfOthers(last, hits);
   for (const [id, place] of waiting) {
     const { replica } = place;
@@ -179,10 +181,17 @@ export function checkWindowsEnd(world: World): void {
       };
     });
     const full = limits.filter(({ isFull }) => isFull);
-    const roomAt =
-      full.length > 0
-        ? Math.max(...full.map((limit) => limit.roomAt))
-        : Math.min(...limits.map((limit) => limit.roomAt));
+    const longestStop = Math.max(world.longestWindow, world.longestPause);
+    const stopped = [...last.lists.stopped.values()].map(
+      ({ key: until }) => until - longestStop + longest(longestStop),
+    );
+    const fullUntil = full.map((limit) => limit.roomAt);
+    const allUntil =
+      full.length > 0 ? Math.max(...fullUntil) : Math.min(...limits.map((limit) => limit.roomAt));
+    const areAllStopped = !next && stopped.length > 0;
+    const roomAt = areAllStopped
+      ? Math.max(Math.min(...stopped, ...lapses), ...fullUntil)
+      : allUntil;
     const hasCalendar = haveCalendar(state) || haveCalendar(world.replica(replica)!.limits);
     const spreadMillis = hasCalendar ? SPREAD_MILLIS : 0;
     const grace =

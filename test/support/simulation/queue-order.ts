@@ -2,6 +2,8 @@ import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { luaNumber } from '../lua-constants.js';
 import { type JudgedCall, type JudgedWorld, verdictsIn, withdrawnBy } from './judged-call.js';
 import { countsAt, type StoredWaiter, Violation } from './snapshot.js';
+import { ticketInList } from '../stored-queue.js';
+import { haveLimits } from './groups-seen.js';
 import { headsFault, keyInLanes, kindOf, listIdOf } from './stored-lists.js';
 
 /** Where somebody waits, or would if it waited. */
@@ -11,8 +13,8 @@ export type Place = Pick<StoredWaiter, 'ticket' | 'list'>;
 interface Waiting {
   /** The kinds of lists, the one first that is served first; undefined if that is not known. */
   readonly kinds: readonly string[] | undefined;
-  /** Whether others may pass a waiter of a lane, since a limit of that is full. */
-  readonly mayPass: boolean;
+  /** The kinds of lists of which others may pass a waiter, since a limit of its own list is full. */
+  readonly passed: ReadonlySet<string>;
   readonly waiting: Iterable<Place>;
 }
 
@@ -20,9 +22,9 @@ interface Waiting {
  * Whether a waiter has its turn before another, as far as their places tell: between groups they do not. Between lanes they do
  * if all waiters of a lane have the same head start, so that its head has its turn before the others.
  */
-function goesFirst(waiter: Place, other: Place, { kinds, mayPass, waiting }: Waiting): boolean {
-  if (listIdOf(waiter) === listIdOf(other)) return waiter.ticket < other.ticket;
-  if (mayPass && kindOf(waiter) === 'lane') return false;
+function goesFirst(waiter: Place, other: Place, { kinds, passed, waiting }: Waiting): boolean {
+  if (listIdOf(waiter) === listIdOf(other)) return ticketInList(waiter) < ticketInList(other);
+  if (passed.has(kindOf(waiter))) return false;
   if (kindOf(waiter) !== kindOf(other)) {
     const [rank, rankOfOther] = [waiter, other].map((each) => kinds?.indexOf(kindOf(each)) ?? -1);
     return rank! >= 0 && rank! < rankOfOther!;
@@ -32,17 +34,17 @@ function goesFirst(waiter: Place, other: Place, { kinds, mayPass, waiting }: Wai
 }
 
 /**
- * The same of a check that joins now. It passes lanes whose limit is full, the kinds that are served later, and other lanes or
+ * The same of a check that joins now. It passes lanes and groups whose limit is full, the kinds that are served later, and other lanes or
  * groups by its order key.
  */
 function goesBeforeNewcomer(
   waiter: Place,
   newcomer: Place,
-  { kinds, mayPass, waiting }: Waiting,
+  { kinds, passed, waiting }: Waiting,
 ): boolean {
   const [kind, kindOfNewcomer] = [kindOf(waiter), kindOf(newcomer)];
   if (listIdOf(waiter) === listIdOf(newcomer)) return true;
-  if (mayPass && kind === 'lane') return false;
+  if (passed.has(kind)) return false;
   if (kindOfNewcomer === 'fifo') return true;
   if (kind !== kindOfNewcomer) {
     if (!kinds) return false;
@@ -62,19 +64,22 @@ function joinedBefore(id: string, call: JudgedCall): Place | undefined {
   return undefined;
 }
 
-/** Whether a limit of a key counts some lanes only, before or after a call. */
-function hasLimitOfLanes({ stored, after }: Pick<JudgedCall, 'stored' | 'after'>): boolean {
+/** The kinds of lists of which a limit counts some only, before or after a call. */
+function passedKinds({ stored, after }: Pick<JudgedCall, 'stored' | 'after'>): Set<string> {
   const limits = [stored, after].flatMap(({ state }) => state?.further ?? []);
-  return limits.some(({ lanes }) => lanes);
+  const ofLanes = limits.some(({ lanes }) => lanes) ? ['lane'] : [];
+  return new Set([...ofLanes, ...([stored, after].some(haveLimits) ? ['group'] : [])]);
 }
 
 /** The place that a check of a call would have if it joined now. */
-function joiningNow(id: string, { run, stored }: Pick<JudgedCall, 'run' | 'stored'>): Place {
+function joiningNow(id: string, call: JudgedCall): Place {
+  const { run, stored } = call;
   const { ticket = 0, born = 0 } = stored.state ?? {};
-  const checks = run.batches.flatMap((batch) => batch.checks);
+  const checks = verdictsIn(call).filter(([check]) => check.id === id);
+  const [check] = checks.find(([, verdict]) => verdict === VERDICT.approved) ?? checks[0] ?? [];
   return {
     ticket: Math.max(1000 * run.now, (ticket || 1000 * born) + 1),
-    list: checks.find((check) => check.id === id)?.list,
+    list: check?.list,
   };
 }
 
@@ -118,7 +123,7 @@ export class QueueOrder {
 
   #checkOrder(call: JudgedCall): void {
     const { run, stored, after, approved, beginsKey } = call;
-    const mayPass = hasLimitOfLanes(call);
+    const passed = passedKinds(call);
     if (approved.length > 0 && !beginsKey && run.now < stored.state!.recoveryUntil) {
       throw new Violation('nobody is approved while a key recovers', approved.join(' '));
     }
@@ -128,13 +133,13 @@ export class QueueOrder {
     const kinds = beginsKey || headsFault(stored) ? undefined : stored.lists.kinds;
     for (const id of approved) {
       const place = stored.waiting.get(id) ?? putBack.get(id) ?? joinedBefore(id, call);
-      const newcomer = joiningNow(id, { run, stored });
+      const newcomer = joiningNow(id, call);
       for (const [other, waiter] of after.waiting) {
         const hasWaited = putBack.has(other) || this.#hasPlace(other, { run, stored });
         const isOvertaken = place
-          ? hasWaited && goesFirst(waiter, place, { kinds, mayPass, waiting })
+          ? hasWaited && goesFirst(waiter, place, { kinds, passed, waiting })
           : this.#isKnownToWait(other, { run, stored }) &&
-            goesBeforeNewcomer(waiter, newcomer, { kinds, mayPass, waiting });
+            goesBeforeNewcomer(waiter, newcomer, { kinds, passed, waiting });
         if (!isOvertaken) continue;
         const rule = place
           ? 'who has the next turn is served first'
@@ -175,8 +180,8 @@ export class QueueOrder {
     const returning = [...this.world.waitersToReturn()].flatMap(({ id, ticket, list, approval }) =>
       ticket === undefined || approval?.isForgotten === false ? [] : [{ id, ticket, list }],
     );
-    const mayPass = hasLimitOfLanes(call);
-    const all = { kinds: undefined, mayPass, waiting: [...returning, ...waiting.values()] };
+    const passed = passedKinds(call);
+    const all = { kinds: undefined, passed, waiting: [...returning, ...waiting.values()] };
     for (const id of approved) {
       const { ticket, list } = this.world.requestOf(id)!;
       for (const other of returning) {

@@ -14,6 +14,7 @@ import type {
   Remaining,
   RemainingReport,
 } from '../../../src/limiter/limiter.js';
+import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { type CallerPresence, claimOf } from '../../../src/limiter/request.js';
 import { BEAT, CONTACT_GAP } from '../../../src/redis/shared/losses.js';
 import { CheckBatcher } from '../../../src/redis/checks/check-batcher.js';
@@ -212,6 +213,7 @@ export class SimulatedReplica {
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
+      maxGroupsPerKey: shape.mostGroups,
       historyOf: () => this.history.text,
       timeOf: () => this.connection.knownTime,
       observer: unobserved,
@@ -272,7 +274,13 @@ export class SimulatedReplica {
   }
 
   checkOrWait(request: Omit<CheckRequest, 'key'>, caller: CallerPresence): Promise<Decision> {
-    return this.room.checkOrWait({ key: KEY, ...request }, caller);
+    return this.room.checkOrWait({ key: KEY, ...request, list: this.#listOf(request) }, caller);
+  }
+
+  /** Its rules say whether its group has limits to itself. */
+  #listOf({ list }: Pick<CheckRequest, 'list'>): QueueList | undefined {
+    const hasLimits = this.limits.further?.some(({ perGroup }) => perGroup);
+    return list?.kind === 'group' && hasLimits ? { ...list, hasLimits } : list;
   }
 
   /** What Redis calls the next check here whose caller has chosen the request id. */
@@ -281,7 +289,8 @@ export class SimulatedReplica {
   }
 
   /** As RedisLimiter.check does for those that don't wait. */
-  check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
+  check(asked: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
+    const request = { ...asked, list: this.#listOf(asked) };
     const number = request.requestId === undefined ? undefined : this.#nextClaimNumber();
     const claim = claimOf(requestId, number) ?? requestId;
     return new Promise((resolve, reject) => {
@@ -310,8 +319,8 @@ export class SimulatedReplica {
     return this.#ask('amend', unbounded);
   }
 
-  pause(millis: number): Promise<number> {
-    return this.#ask('pause', { millis });
+  pause(millis: number, group: string | undefined): Promise<number> {
+    return this.#ask('pause', { millis, group });
   }
 
   refund(hits: number): Promise<number> {

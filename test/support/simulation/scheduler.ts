@@ -10,13 +10,17 @@ import {
   drawAlgorithm,
   drawFurther,
   drawLimit,
+  drawLimitsOfGroups,
+  drawMaxima,
   formatAlgorithm,
   formatFurther,
+  GROUPS,
   LIMIT_NAMES,
   REPLICA_NAMES,
   WINDOWS,
+  withLimitsOfGroups,
 } from './shape.js';
-import { LOSSES, LOSSES_OF_HEADS, QUEUE_PARTS, type World } from './world.js';
+import { LOSSES, LOSSES_OF_GROUPS, LOSSES_OF_HEADS, QUEUE_PARTS, type World } from './world.js';
 
 /** What makes kept places outlive their connections, or their replicas. Worlds with kept places have more of it. */
 const ENDS_OF_CONNECTIONS = ['leave', 'kill', 'freeze', 'stop'] as const;
@@ -92,6 +96,12 @@ const KEPT_CHANCE = 0.5;
 /** Checks name lanes or groups. */
 const LISTS = 'lists';
 const LISTS_CHANCE = 0.25;
+/** Where each group has limits to itself, checks name groups. Rules give these other maxima, or other limits. */
+const MAXIMA = 'maxima';
+/** And groups are paused. */
+const PAUSED_GROUPS = 'paused groups';
+const OF_GROUPS = [MAXIMA, PAUSED_GROUPS, 'hold', 'release', 'hits'] as const;
+const OF_GROUPS_CHANCE = 0.5;
 export type Fate =
   | (typeof SLOW_FATES)[number]
   | (typeof FATES)[number]
@@ -101,7 +111,9 @@ export type Fate =
   | typeof REFUNDS
   | typeof NAMED
   | typeof KEPT
-  | typeof LISTS;
+  | typeof LISTS
+  | typeof MAXIMA
+  | typeof PAUSED_GROUPS;
 
 /** Few worlds have it. In these, more is set for some time than in others. */
 const CLOCK_BACK_CHANCE = 0.1;
@@ -129,6 +141,9 @@ export class Scheduler {
   readonly #keeps: DrawnKeeps;
   readonly #listsRandom: Random;
   readonly #lists: DrawnLists;
+  readonly #groupsRandom: Random;
+  /** Whether each group has limits to itself, by the rules that replicas begin with. */
+  readonly #haveLimitsOfGroups: boolean;
   #clients = 0;
   #lastRules: string | undefined;
 
@@ -148,7 +163,9 @@ export class Scheduler {
     this.#keptRandom = random.fork('kept');
     this.#keeps = new DrawnKeeps(this.#keptRandom, world);
     this.#listsRandom = random.fork('lists');
-    this.#lists = new DrawnLists(this.#listsRandom.fork('drawn'));
+    this.#groupsRandom = random.fork('groups');
+    this.#haveLimitsOfGroups = world.shape.further.some(({ perGroup }) => perGroup);
+    this.#lists = new DrawnLists(this.#listsRandom.fork('drawn'), this.#haveLimitsOfGroups);
     for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
     if (this.#clockRandom.chance(CLOCK_BACK_CHANCE)) this.#fates.add(CLOCK_BACK);
     if (this.#algorithmRandom.chance(chance)) this.#fates.add(ALGORITHMS);
@@ -159,6 +176,11 @@ export class Scheduler {
     if (this.#has(KEPT)) {
       for (const fate of ENDS_OF_CONNECTIONS)
         if (this.#keptRandom.chance(TIMED_FATE_CHANCE)) this.#fates.add(fate);
+    }
+    if (this.#haveLimitsOfGroups) {
+      this.#fates.add(LISTS);
+      for (const fate of OF_GROUPS)
+        if (this.#groupsRandom.chance(OF_GROUPS_CHANCE)) this.#fates.add(fate);
     }
     if (this.#listsRandom.chance(LISTS_CHANCE)) this.#fates.add(LISTS);
     if (this.#has(LISTS)) {
@@ -185,7 +207,7 @@ export class Scheduler {
   }
 
   get #changesRules(): boolean {
-    const fates: readonly Fate[] = ['rules', 'windows', 'limits', ALGORITHMS];
+    const fates: readonly Fate[] = ['rules', 'windows', 'limits', ALGORITHMS, MAXIMA];
     return fates.some((fate) => this.#has(fate));
   }
 
@@ -200,6 +222,10 @@ export class Scheduler {
     }
     if (this.#has(LISTS) && this.#has('tear queue')) {
       choices.push([0.3, `forget ${this.#listsRandom.pick(Object.keys(LOSSES_OF_HEADS))}`]);
+    }
+    if (this.#haveLimitsOfGroups && this.#has('lose memory in part')) {
+      const what = this.#groupsRandom.pick(Object.keys(LOSSES_OF_GROUPS));
+      choices.push([0.3, `forget ${what}`]);
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has(CLOCK_BACK)) choices.push([0.5, `clock-back ${this.#stepBack()}`]);
@@ -352,6 +378,10 @@ export class Scheduler {
       ]);
     }
     if (this.#has('pause')) choices.push([0.4, `pause ${name} ${this.#pause()}`]);
+    if (this.#has(PAUSED_GROUPS)) {
+      const group = this.#groupsRandom.pick(GROUPS);
+      choices.push([0.8, `pause ${name} ${this.#pause()} group=${group}`]);
+    }
     if (this.#has(REPORTS)) choices.push([0.6, `report ${name} ${this.#report()}`]);
     if (this.#has(REFUNDS)) choices.push([0.8, `refund ${name} ${this.#refundRandom.whole(1, 4)}`]);
     const held = approved.filter(({ askedHold }) => askedHold !== undefined);
@@ -372,7 +402,7 @@ export class Scheduler {
 
   /** Mostly those that another replica has already, as when a file changes for all. */
   #rules(): string {
-    const { random } = this;
+    const { random, world } = this;
     const isNew = this.#lastRules === undefined || random.chance(0.4);
     if (isNew) {
       const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
@@ -381,7 +411,12 @@ export class Scheduler {
       if (this.#has(ALGORITHMS)) {
         words.push(`algorithm=${formatAlgorithm(drawAlgorithm(this.#algorithmRandom))}`);
       }
-      if (this.#has('limits')) words.push(`limits=${formatFurther(this.#limits())}`);
+      if (this.#has('limits') || this.#has(MAXIMA)) {
+        const { further = [] } = this.#groupsRandom.pick(world.replicas).limits;
+        const shared = this.#has('limits') ? this.#limits() : further;
+        const limits = withLimitsOfGroups(shared, this.#limitsOfGroups(further));
+        words.push(`limits=${formatFurther(limits)}`);
+      }
       this.#lastRules = words.join(' ');
     }
     return this.#lastRules!;
@@ -390,7 +425,8 @@ export class Scheduler {
   /** Mostly those of some replica with one change. */
   #limits(): readonly FurtherLimit[] {
     const { random, world } = this;
-    const { further = [] } = random.pick(world.replicas).limits;
+    const { further: all = [] } = random.pick(world.replicas).limits;
+    const further = all.filter(({ perGroup }) => !perGroup);
     if (further.length === 0) return drawFurther(random);
     const changed = random.pick(further);
     const others = further.filter((limit) => limit !== changed);
@@ -403,6 +439,22 @@ export class Scheduler {
       () => [...others, { ...changed, maximum: random.whole(1, 4) }],
       () => [{ ...changed, windowMillis: random.pick(WINDOWS) }, ...others],
     ])();
+  }
+
+  /** Those of some replica, mostly with other maxima. @param further its limits */
+  #limitsOfGroups(further: readonly FurtherLimit[]): readonly FurtherLimit[] {
+    const random = this.#groupsRandom;
+    const before = further.filter(({ perGroup }) => perGroup);
+    if (!this.#has(MAXIMA)) return before;
+    if (before.length === 0 || random.chance(0.2)) return drawLimitsOfGroups(random);
+    if (random.chance(0.1)) return [];
+    const windowMillis = random.chance(0.2) ? random.pick(WINDOWS) : undefined;
+    return before.map((limit) => ({
+      ...limit,
+      maximum: random.whole(1, 3),
+      perGroup: { maxima: drawMaxima(random) },
+      ...(windowMillis !== undefined && { windowMillis }),
+    }));
   }
 
   /** Of Redis's clock: from a millisecond to several windows, pauses, holds or leases. */

@@ -41,6 +41,8 @@ export interface CheckBatchRun {
     readonly maxRequestsInQueue: number | undefined;
     readonly windowMillis: number | undefined;
   };
+  /** How many groups the key may have, as far as the caller says. */
+  readonly maxGroups: number | undefined;
   readonly checks: readonly CheckRun[];
 }
 
@@ -173,6 +175,7 @@ interface SaidOfBatch extends Partial<Overrides> {
   readonly ceilings?: KeyLimits['ceilings'];
   readonly waiting?: KnownWaiting;
   readonly requests?: SaidRequest | readonly SaidRequest[];
+  readonly maxGroups?: number;
 }
 
 function readChecks(
@@ -189,7 +192,7 @@ function readChecks(
   const batches = texts.map((text) => {
     const [, size, limits, mark] = /^(\d+)=?([^/]*)(\/?)$/.exec(text) ?? [];
     const said = (mark === '/' ? JSON.parse(ofBatches[first++]!) : {}) as SaidOfBatch;
-    const { ceilings = NO_CEILINGS, waiting, requests = {} } = said;
+    const { ceilings = NO_CEILINGS, waiting, requests = {}, maxGroups } = said;
     const ids = ofBatches.slice(first, first + Number(size));
     first += Number(size);
     requestIds.push(...ids);
@@ -200,6 +203,7 @@ function readChecks(
     return {
       rules: { ...(limits ? rulesSaidIn(limits) : ofCall), ceilings },
       overrides: { maxRequests, maxRequestsInQueue, windowMillis },
+      maxGroups,
       checks: ids.map((id, i) =>
         readCheck(replica, id, isList(requests) ? requests[i]! : requests),
       ),

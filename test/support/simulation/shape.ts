@@ -13,6 +13,8 @@ export interface WorldShape {
   readonly leaseMillis: number;
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  /** How many groups the key may have that are not idle. */
+  readonly mostGroups: number;
   /** Of the own limit, by the rules that all replicas begin with. */
   readonly algorithm: Algorithm;
   /** The further limits by the rules that all replicas begin with. */
@@ -37,6 +39,16 @@ const CALENDAR_CHANCE = 0.12;
 /** Of further limits. */
 export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 
+/** Of limits that each group has to itself. */
+export const LIMITS_OF_GROUPS = ['g', 'h'] as const;
+/** The groups that checks name. */
+export const GROUPS = ['x', 'y', ''] as const;
+/** So many worlds have limits of groups. */
+const OF_GROUPS_CHANCE = 0.1;
+/** Of these, so many have fewer groups than checks name. */
+const FEW_GROUPS_CHANCE = 0.3;
+const MANY_GROUPS = 100;
+
 /** Of further limits, some count only these lanes. A world without lanes has nobody in them. */
 const LANES_CHANCE = 0.15;
 const COUNTED_LANES = [['a'], ['b'], ['a', 'b'], ['c']] as const;
@@ -47,14 +59,22 @@ export const DRIFT = 0.02;
 export function drawShape(random: Random): WorldShape {
   const replicas = random.whole(2, REPLICA_NAMES.length);
   const drifts = random.chance(0.5);
+  const ofGroups = random.fork('of groups');
+  const mostGroups = random.fork('most groups');
   return withWindowsByRules({
     replicas,
     windowMillis: random.pick(WINDOWS),
     leaseMillis: random.pick([600, 1500, 3000]),
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),
+    mostGroups: mostGroups.chance(FEW_GROUPS_CHANCE)
+      ? mostGroups.whole(1, GROUPS.length - 1)
+      : MANY_GROUPS,
     algorithm: drawAlgorithm(random.fork('algorithm')),
-    further: drawFurther(random.fork('further')),
+    further: withLimitsOfGroups(
+      drawFurther(random.fork('further')),
+      ofGroups.chance(OF_GROUPS_CHANCE) ? drawLimitsOfGroups(ofGroups) : [],
+    ),
     drift: Array.from({ length: replicas }, () =>
       drifts ? random.whole(-1000 * DRIFT, 1000 * DRIFT) : 0,
     ),
@@ -81,6 +101,39 @@ export function drawLimit(random: Random, name: string): FurtherLimit {
     keepsReleased: random.chance(0.3),
     ...(lanes && { lanes }),
   };
+}
+
+/** Limits that all share, and those that each group has to itself, which come last. A key has no limits of lanes beside these. */
+export function withLimitsOfGroups(
+  further: readonly FurtherLimit[],
+  ofGroups: readonly FurtherLimit[],
+): FurtherLimit[] {
+  const shared = further.filter(({ perGroup }) => !perGroup);
+  if (ofGroups.length === 0) return shared;
+  return [...shared.map(({ lanes: _, ...limit }) => limit), ...ofGroups];
+}
+
+/** One limit, or two. */
+export function drawLimitsOfGroups(random: Random): FurtherLimit[] {
+  const names = random.chance(0.3) ? LIMITS_OF_GROUPS : [random.pick(LIMITS_OF_GROUPS)];
+  return names.map((name): FurtherLimit => {
+    const algorithm = drawWithoutCalendar(random.fork(name));
+    return {
+      name,
+      windowMillis: random.pick(WINDOWS),
+      maximum: random.whole(1, 3),
+      ...(algorithm !== DEFAULT_ALGORITHM && { algorithm }),
+      counts: random.pick(['hits', 'requests']),
+      keepsReleased: random.chance(0.3),
+      perGroup: { maxima: drawMaxima(random) },
+    };
+  });
+}
+
+/** Of some groups, by their names. */
+export function drawMaxima(random: Random): Map<string, number> {
+  const some = GROUPS.filter(() => random.chance(0.4));
+  return new Map(some.map((name) => [name, random.whole(1, 5)]));
 }
 
 /** Most limits have fixed windows, some of these with a calendar. */
@@ -121,16 +174,17 @@ export function parseFurther(text: string): FurtherLimit[] {
 }
 
 const FORMAT =
-  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, algorithm ([\w:.]+))?(?:, limits (\S+))?$/;
+  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, groups (\d+))?(?:, algorithm ([\w:.]+))?(?:, limits (\S+))?$/;
 
 export function formatShape(shape: WorldShape): string {
   const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
   const named = formatAlgorithm(shape.algorithm);
+  const groups = shape.mostGroups === MANY_GROUPS ? '' : `, groups ${shape.mostGroups}`;
   const algorithm = named === DEFAULT_ALGORITHM.name ? '' : `, algorithm ${named}`;
   const further = shape.further.length === 0 ? '' : `, limits ${formatFurther(shape.further)}`;
   return (
     `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +
-    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}${algorithm}${further}`
+    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}${groups}${algorithm}${further}`
   );
 }
 
@@ -138,14 +192,15 @@ export function formatShape(shape: WorldShape): string {
 export function parseShape(text: string): WorldShape {
   const match = FORMAT.exec(text.trim());
   if (!match) throw new Error(`no shape of a world: ${text}`);
-  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue, algorithm, further = ''] =
-    match;
+  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue, ...others] = match;
+  const [mostGroups, algorithm, further = ''] = others;
   return {
     replicas: Number(replicas),
     windowMillis: Number(windowMillis),
     leaseMillis: Number(leaseMillis),
     maxRequests: Number(max),
     maxRequestsInQueue: Number(queue),
+    mostGroups: Number(mostGroups ?? MANY_GROUPS),
     algorithm: parseAlgorithm(algorithm ?? DEFAULT_ALGORITHM.name),
     further: parseFurther(further),
     drift: drift!.split(' ').map(Number),

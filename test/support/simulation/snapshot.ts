@@ -3,7 +3,8 @@ import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { readQueue, type StoredQueue } from '../stored-queue.js';
 import { optionalFields, readStoredState, type StoredState } from '../stored-state.js';
 import { LIMIT_NAMES } from './shape.js';
-import { NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
+import { readGroups, type StoredGroup } from './stored-groups.js';
+import { listIdOf, NO_LISTS, readLists, type StoredLists } from './stored-lists.js';
 import { countsAsHeld, holdLengthOf, readRecords, type StoredRecords } from './stored-requests.js';
 
 /** Something that must hold, and did not. */
@@ -35,6 +36,12 @@ export interface RawSnapshot {
   readonly took: readonly (readonly string[] | Record<string, never>)[];
   /** Of lanes and of groups: heads and their order keys by turns. */
   readonly heads: readonly string[] | Record<string, never>;
+  /** Of groups that are stopped: heads and times by turns. */
+  readonly stopped: readonly string[] | Record<string, never>;
+  /** Ids of groups, and what is stored of them, by turns. */
+  readonly groups: readonly string[] | Record<string, never>;
+  /** The same ids, and when the groups will be idle. */
+  readonly idle: readonly string[] | Record<string, never>;
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
@@ -47,6 +54,8 @@ export interface StoredHold {
   readonly hits: number;
   /** The lane in which it counts; undefined without one. */
   readonly lane: string | undefined;
+  /** The id of its list. */
+  readonly listId: string;
 }
 
 /** An approval in a limit that is no fixed window. */
@@ -95,6 +104,10 @@ export interface Snapshot {
   /** By their ids, in the order of their tickets. */
   readonly waiting: ReadonlyMap<string, StoredWaiter>;
   readonly lists: StoredLists;
+  /** By their ids, the groups that have anything of limits to themselves, or are paused. */
+  readonly groups: ReadonlyMap<string, StoredGroup>;
+  /** The ids of the groups that will be idle, which are the same. */
+  readonly idleGroups: ReadonlySet<string>;
   readonly leases: Readonly<Record<string, number>>;
   /** Whether the keys of the queue and the records of the waiters say the same. */
   readonly isConsistent: boolean;
@@ -113,6 +126,8 @@ export const NOTHING_STORED: Snapshot = {
   recent: [],
   waiting: new Map(),
   lists: NO_LISTS,
+  groups: new Map(),
+  idleGroups: new Set(),
   leases: {},
   isConsistent: true,
   keys: 0,
@@ -126,8 +141,10 @@ export function isIdle(snapshot: Snapshot, now: number): boolean {
   const { state, holds, waiting } = snapshot;
   if (!state) return true;
   // Where somebody has removed the holds, the state still counts them.
-  const { expires, recoveryUntil, pausedUntil, holds: { firstLapse = 0 } = {} } = state;
-  if (Math.max(expires, recoveryUntil, pausedUntil, firstLapse) > now) return false;
+  const { expires, recoveryUntil, pausedUntil, groupsUntil } = state;
+  const { firstLapse = 0 } = state.holds ?? {};
+  const until = Math.max(expires, recoveryUntil, pausedUntil, groupsUntil, firstLapse);
+  if (until > now) return false;
   const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
   return !isHeld && ![...waiting.values()].some((waiter) => hasLease(snapshot, waiter, now));
 }
@@ -190,7 +207,13 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     limits: new Map(),
     recent: [],
     waiting: queue ? readWaiters(queue, records) : new Map(),
-    lists: readLists(optionalFields(fields), toRecord(list(raw.heads))),
+    lists: readLists(
+      optionalFields(fields),
+      toRecord(list(raw.heads)),
+      toRecord(list(raw.stopped)),
+    ),
+    groups: readGroups(toRecord(list(raw.groups))),
+    idleGroups: new Set(Object.keys(toRecord(list(raw.idle)))),
     leases: queue?.leases ?? {},
     isConsistent: queue !== undefined,
     keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
@@ -289,7 +312,8 @@ function readHolds(
     if (lapsesAt === undefined || !countsAsHeld(record)) continue;
     const { hits, took = hits, list } = record;
     const lane = list?.kind === 'lane' ? encodeURIComponent(list.name) : undefined;
-    holds.set(id, { lapsesAt, millis: holdLengthOf(record), hits: took, lane });
+    const length = { lapsesAt, millis: holdLengthOf(record) };
+    holds.set(id, { ...length, hits: took, lane, listId: listIdOf(record) });
   }
   return holds;
 }

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import type { KeyNames } from '../../../src/redis/shared/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
-import { LIMIT_NAMES } from './shape.js';
+import { GROUPS, LIMIT_NAMES, LIMITS_OF_GROUPS } from './shape.js';
 import { NO_LISTS } from './stored-lists.js';
 import {
   NOTHING_STORED,
@@ -46,6 +46,8 @@ const [LAPSES, ENDS] = [9, 10];
 const TOOK = 11;
 /** The number of the heads of lanes; those of groups follow. */
 const HEADS = TOOK + 2 * (1 + LIMIT_NAMES.length);
+/** The numbers of what groups have to themselves, and of all after it: what approvals take of the limits of groups. */
+export const OF_GROUPS = { stopped: HEADS + 2, all: HEADS + 3, idle: HEADS + 4, last: HEADS + 16 };
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -90,7 +92,7 @@ local function scores(i)
   return redis.call('ZRANGE', KEYS[i], 0, -1, 'WITHSCORES')
 end
 local heads = {}
-for i = ${HEADS}, #KEYS do
+for i = ${HEADS}, ${HEADS + 1} do
   for _, value in ipairs(scores(i)) do
     heads[#heads + 1] = value
   end
@@ -103,7 +105,8 @@ return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
   queue = queue, heads = heads, records = redis.call('HGETALL', KEYS[4]),
   replicas = redis.call('HGETALL', KEYS[5]), lapses = scores(${LAPSES}), ends = scores(${ENDS}),
-  past = redis.call('SUNION', KEYS[6], KEYS[7], KEYS[8]), took = took, expiry = expiry, sent = sent
+  past = redis.call('SUNION', KEYS[6], KEYS[7], KEYS[8]), took = took, expiry = expiry, sent = sent,
+  stopped = scores(${OF_GROUPS.stopped}), groups = redis.call('HGETALL', KEYS[${OF_GROUPS.all}]), idle = scores(${OF_GROUPS.idle})
 })`);
 
 /** What a command has done to the key. */
@@ -129,7 +132,13 @@ export class StoredKey {
     const limits = [undefined, ...LIMIT_NAMES];
     const took = limits.flatMap((name) => [names.took(0, name), names.took(1, name)]);
     const heads = [names.headsOf('lane'), names.headsOf('group')];
-    this.#keys = [...keysOf(names), names.lapses, names.ends, ...took, ...heads];
+    const { state } = names;
+    const tookOfGroups = LIMITS_OF_GROUPS.flatMap((name) =>
+      GROUPS.flatMap((group) => [0, 1].map((i) => `${state}:took:${i}:${name}:group:${group}`)),
+    );
+    const ofGroups = [`${state}:heads:stopped`, `${state}:groups`, `${state}:groups:idle`];
+    const all = [...keysOf(names), names.lapses, names.ends, ...took, ...heads];
+    this.#keys = [...all, ...ofGroups, ...tookOfGroups];
   }
 
   /** What there was after the last command. */
@@ -185,6 +194,7 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     ...[LAPSES, ENDS],
   ].map((n) => expired.includes(n));
   const hasNoQueue = queue! || records! || replicas!;
+  const { stopped, all, idle } = OF_GROUPS;
   const recent = snapshot.recent.map((ids, i) =>
     expired.includes(TOOK + i) ? new Map<string, RecentId>() : ids,
   );
@@ -197,7 +207,10 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
       ...((state! || records! || lapses!) && { holds: new Map() }),
       ...(lapses && { lapses: new Map() }),
       ...(ends && { ends: new Map() }),
+      ...(expired.includes(stopped) && { lists: { ...snapshot.lists, stopped: new Map() } }),
       ...((state! || hasNoQueue) && { lists: NO_LISTS }),
+      ...(expired.includes(all) && { groups: new Map() }),
+      ...(expired.includes(idle) && { idleGroups: new Set() }),
       ...(hasNoQueue && { waiting: new Map(), leases: {} }),
     },
     recent,

@@ -1,6 +1,7 @@
 import { readRecord, type StoredRecord } from '../stored-queue.js';
 import { windowEnd } from '../stored-state.js';
 import { type Snapshot, Violation } from './snapshot.js';
+import { keptList } from './stored-lists.js';
 
 /** What Redis has of a request whose caller has chosen its id: docs/redis.md. */
 export interface StoredRequest {
@@ -30,13 +31,12 @@ const STATES: Readonly<Record<StoredRecord['state'], StoredRequest['is']>> = {
 };
 
 export function readRecords(texts: Readonly<Record<string, string>>): StoredRecords {
-  return new Map(Object.entries(texts).map(([id, text]) => [id, withoutMost(readRecord(text))]));
+  return new Map(Object.entries(texts).map(([id, text]) => [id, withKeptList(readRecord(text))]));
 }
 
-/** The most that may wait in a group is not stored. */
-function withoutMost(record: StoredRecord): StoredRecord {
+function withKeptList(record: StoredRecord): StoredRecord {
   const { list } = record;
-  return list?.kind === 'group' ? { ...record, list: { ...list, maxRequests: undefined } } : record;
+  return list ? { ...record, list: keptList(list) } : record;
 }
 
 /** Whether its approval counts as held. */

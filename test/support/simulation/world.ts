@@ -26,7 +26,7 @@ import { KEY, SimulatedReplica } from './replica.js';
 import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
 import { DRIFT, REPLICA_NAMES, type WorldShape } from './shape.js';
-import { StoredKey } from './stored-key.js';
+import { OF_GROUPS, StoredKey } from './stored-key.js';
 import { Violation } from './snapshot.js';
 
 /**
@@ -40,7 +40,7 @@ export const QUEUE_PARTS = ['queue', 'records', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: Array.from({ length: 20 }, (_, i) => i + 1),
+  everything: Array.from({ length: OF_GROUPS.last }, (_, i) => i + 1),
   state: [1],
   requests: [2, 11, 12],
   queue: [3],
@@ -56,8 +56,15 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
 /** The heads of lists, which follow from the lists. */
 export const LOSSES_OF_HEADS: Readonly<Record<string, readonly number[]>> = {
   'heads-of-lanes': [19],
-  'heads-of-groups': [20],
-  heads: [19, 20],
+  'heads-of-groups': [20, OF_GROUPS.stopped],
+  heads: [19, 20, OF_GROUPS.stopped],
+};
+
+/** What groups have to themselves. */
+export const LOSSES_OF_GROUPS: Readonly<Record<string, readonly number[]>> = {
+  groups: [OF_GROUPS.all, OF_GROUPS.idle],
+  'groups-alone': [OF_GROUPS.all],
+  'idle-groups': [OF_GROUPS.idle],
 };
 
 /** Rules of the key. A length of windows, an algorithm, or further limits, that are left out stay as they are. */
@@ -264,9 +271,10 @@ export class World {
     this.#traceEnd(`${id} amended`, replica.amend(id, amendment));
   }
 
-  pause(replica: SimulatedReplica, millis: number): void {
+  /** @param group undefined: the key as a whole */
+  pause(replica: SimulatedReplica, millis: number, group?: string): void {
     this.longestPause = Math.max(this.longestPause, millis);
-    this.#traceEnd('paused', replica.pause(millis));
+    this.#traceEnd('paused', replica.pause(millis, group));
   }
 
   report(replica: SimulatedReplica, report: RemainingReport): void {
@@ -304,6 +312,11 @@ export class World {
     this.hasLostMemory = true;
     if (what in LOSSES_OF_HEADS) {
       await this.stored.lose(this.redisNow, LOSSES_OF_HEADS[what]!);
+      return;
+    }
+    if (what in LOSSES_OF_GROUPS) {
+      await this.stored.lose(this.redisNow, LOSSES_OF_GROUPS[what]!);
+      this.#judge.groupsLost();
       return;
     }
     const isOfRecords = what === 'records';

@@ -117,7 +117,7 @@ export class ScriptedStore implements WaitingStore {
   confirm(granted: readonly KeyClaims[]): Promise<Confirmed[]> {
     for (const { claims } of granted) this.confirmed.push([...claims]);
     return Promise.resolve(
-      granted.map(({ claims }) => ({ mayBeTold: claims.map(() => true), quota: undefined })),
+      granted.map(({ claims }) => ({ mayBeTold: claims.map(() => true), quotaOf: undefined })),
     );
   }
 

@@ -18,9 +18,9 @@ async function fileWith(text: string): Promise<string> {
   return path;
 }
 
-/** The lines that `--check-config FILE`, with `--explain KEY`, prints. */
-async function printed(file: string, key?: string): Promise<string[]> {
-  return (await runRulesCommand({ file, key }, parseSettings({}))).split('\n');
+/** The lines that `--check-config FILE`, with `--explain KEY` and `--group NAME`, prints. */
+async function printed(file: string, key?: string, group?: string): Promise<string[]> {
+  return (await runRulesCommand({ file, key, group }, parseSettings({}))).split('\n');
 }
 
 test('checks a file', async () => {
@@ -96,6 +96,25 @@ test('shows control characters and changes of direction in keys, rules and optio
   expect(() => parseCommandLine([`--${hidden}`])).toThrow(`unknown option --${escapes}\n`);
   await expect(printed(hidden)).rejects.toThrow(
     `--check-config: got "${escapes}" (ENOENT), takes a file to read`,
+  );
+});
+
+test('explains what a group has to itself', async () => {
+  const path = await fileWith(
+    'keys:\n' +
+      '  - key_pattern: a\n' +
+      '    queue: { fair: true, weights: { gold: 4 } }\n' +
+      '    limits: [{ name: t, per: group, max_requests_per_window: 5, window_millis: 9, maxima: { gold: 7 } }]\n' +
+      '  - { key_pattern: b }\n',
+  );
+  const ofKey = '  limit t: 5 requests per 9 ms; for each group, of "gold" 7';
+  expect(await printed(path, 'a')).toContain(ofKey);
+  expect((await printed(path, 'a', 'gold')).slice(-2)).toEqual([
+    'the group "gold": weight 4',
+    '  limit t: 7 requests per 9 ms',
+  ]);
+  expect((await printed(path, 'b', 'gold')).at(-1)).toBe(
+    'the group "gold": the key has no fair groups',
   );
 });
 

@@ -11,6 +11,7 @@ test.each([
   [['--version'], { name: 'version' }],
   [['--check-config', 'a'], { name: 'rules', file: 'a', key: undefined }],
   [['--explain', 'b'], { name: 'rules', file: undefined, key: 'b' }],
+  [['--explain', 'b', '--group', 'g'], { name: 'rules', file: undefined, key: 'b', group: 'g' }],
   [['import', 'envoy-ratelimit', 'a', 'b'], { name: 'import', files: ['a', 'b'] }],
   [['import', '--help'], { name: 'help' }],
   [['--check-config=a', '--explain=--b'], { name: 'rules', file: 'a', key: '--b' }],
@@ -31,6 +32,7 @@ test.each([
   [['import', 'envoy-ratelimit', 'a', '--explain', 'b'], 'import takes no option --explain'],
   [['--explain', 'b', 'import'], 'unexpected argument "import"'],
   [['--explain'], '--explain needs a value'],
+  [['--group', 'g'], '--group needs --explain'],
   [['--check-config', '--explain', 'b'], '--check-config needs a value'],
   [['--version=1'], '--version takes no value'],
 ])('%j is rejected, with the usage', (args, problem) => {

@@ -38,6 +38,7 @@ function useReports(limits: ReportedLimits, fail?: () => Error | undefined) {
   const reports = new RemainingReports(
     client,
     limits,
+    undefined,
     () => now,
     (work, millis) => void timers.push({ at: now + millis, work }),
   );

@@ -88,6 +88,7 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['MAX_KEYS', 1, 100_000_000],
   ['MAX_IDS_PER_KEY', 1, 1_000_000_000],
   ['MAX_HOLDS_PER_KEY', 1, 10_000],
+  ['MAX_GROUPS_PER_KEY', 1, 100_000],
   ['MAX_WAITERS', 0, 1_000_000],
   ['MAX_WAITERS_PER_CALLER', 0, 1_000_000],
   ['MAX_CONNECTIONS', 1, 1_000_000],

@@ -79,6 +79,9 @@ const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
     [UNIT, 'a group has places of its own, within those of the queue'],
   ],
   'groups of a key': [[UNIT, 'a group has places of its own, within those of the queue']],
+  'groups of a key that count by themselves': [
+    ['redis/behaviour', 'groups with limits of their own'],
+  ],
   'waiters of a replica': [[HTTP, 'fails a further waiter of any key, and holds another when one']],
   'waiters of a caller on a replica': [
     [HTTP, 'a caller may take half of them, and the others stay free'],
@@ -249,6 +252,7 @@ test('the figures of the bounds are those of the code', () => {
     'held approvals of a key': [String(settings.MAX_HOLDS_PER_KEY)],
     "places in a key's queue": [String(settings.MAX_REQUESTS_IN_QUEUE)],
     'groups of a key': [String(settings.MAX_REQUESTS_IN_QUEUE)],
+    'groups of a key that count by themselves': [grouped(settings.MAX_GROUPS_PER_KEY)],
     'waiters of a replica': [grouped(settings.MAX_WAITERS)],
   };
   const rows = tableRows('SECURITY.md', ['What', 'Bound', 'Default', 'Beyond it', 'Metric']);

@@ -370,9 +370,12 @@ describe('docs/redis.md', () => {
       state,
       requests,
       firstGeneration,
-      `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>]`,
+      `${names.took(0).replace(/0$/, '<0 or 1>')}[:<limit>[:group:<name>]]`,
       queue,
-      names.headsOf('lane').replace(/lane$/, '<lane or group>'),
+      names.headsOf('lane').replace(/lane$/, '<lane, group or stopped>'),
+      // Scripts build these names.
+      `${state}:groups`,
+      `${state}:groups:idle`,
       records,
       lapses,
       ends,
@@ -393,7 +396,7 @@ describe('docs/redis.md', () => {
     const added = text.matchAll(/\b(?:add|replace)\(values, (?:\w+, )?\w+, '([a-z_]+)'/g);
     const ofState = [...[...calls].flatMap(([, list = '']) => quoted(list)), ...matches(added)];
     const listed = text.matchAll(
-      /\nlocal (?:QUEUE|HOLDS|EXTRA|SAYS_NOTHING_ALONE) = \{(.*?)\}\n/gs,
+      /\nlocal (?:QUEUE|HOLDS|EXTRA|SAYS_NOTHING_ALONE|FIELDS) = \{(.*?)\}\n/gs,
     );
     const inJson = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
     const fieldsOfExtra = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));

@@ -375,7 +375,6 @@ describe('fields of the queue', () => {
     const named = (...names: unknown[]) => ({ lanes: names.map((name) => ({ name })) });
     test.each<[queue: unknown, problem: string]>([
       ['fair', 'queue must be an object with lanes, or with fair: true'],
-      [{ ...LANES, fair: true }, 'queue must have either lanes or fair: true'],
       [{ lanes: {} }, 'queue.lanes must be a list'],
       [named(), 'queue.lanes must have at least one lane'],
       [named('a', 'b', 'c', 'd', 'e', 'f'), 'queue.lanes must have at most 5 lanes'],
@@ -434,6 +433,36 @@ describe('fields of the queue', () => {
     });
   });
 
+  describe('a limit of each group', () => {
+    const FAIR = { fair: true };
+    const limited = (more: object, queue: object | undefined = FAIR) => ({
+      queue,
+      limits: [{ ...SHARE, ...more }],
+    });
+
+    test('has the maxima of groups that differ, and lanes may be inside the groups', () => {
+      const more = { per: 'group', maxima: { gold: 9, '': 0 } };
+      const policy = policyOf('a', { ...ALL, ...limited(more, { ...LANES, ...FAIR }) });
+      const maxima = new Map(Object.entries(more.maxima));
+      expect(policy.limits[1]).toMatchObject({ perGroup: { maxima } });
+      expect(policy.queueOrder).toMatchObject({ kind: 'fair', lanes: [{}, {}] });
+    });
+
+    const many = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`g${i}`, 1]));
+    test.each<[more: object, queue: object | undefined, problem: string]>([
+      [{ per: 'lane' }, FAIR, 'per must be group'],
+      [{ per: 'group' }, undefined, 'per must have queue with fair: true in the same rule'],
+      [{ per: 'group' }, LANES, 'per must have queue with fair: true in the same rule'],
+      [{ maxima: { a: 1 } }, FAIR, 'maxima must have per: group beside it'],
+      [{ per: 'group', maxima: { a: -1 } }, FAIR, 'maxima.a must be a whole number from 0'],
+      [{ per: 'group', maxima: { ['a'.repeat(65)]: 1 } }, FAIR, 'maxima must have names of groups'],
+      [{ per: 'group', maxima: many }, FAIR, 'maxima must have at most 100 groups'],
+    ])('with %j and the queue %j is rejected', (more, queue, problem) => {
+      const rule = { ...limited(more), queue };
+      expect(() => parse(rule)).toThrow(`keys[0].limits[0].${problem}`);
+    });
+  });
+
   describe('lanes of a limit', () => {
     const limited = (lanes: unknown, queue?: object) => ({ queue, limits: [{ ...SHARE, lanes }] });
 
@@ -452,7 +481,7 @@ describe('fields of the queue', () => {
         "[1] must be a lane of the rule's queue, one of interactive, batch, not bulk",
       ],
       [['batch'], undefined, ' must have queue with these lanes in the same rule'],
-      [['batch'], { fair: true }, ' must have queue with these lanes in the same rule'],
+      [['batch'], { ...LANES, fair: true }, ' must not be in a rule whose queue has fair: true'],
     ])('of %j with the queue %j are rejected', (lanes, queue, problem) => {
       expect(() => parse(limited(lanes, queue))).toThrow(`keys[0].limits[0].lanes${problem}`);
     });

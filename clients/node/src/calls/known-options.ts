@@ -34,8 +34,13 @@ export const REQUEST: Names<options.RequestOptions> = { signal: true, timeoutMil
 const LIST: Names<options.ListOptions> = { lane: true, group: true };
 export const PEEK: Names<options.PeekOptions> = { ...REQUEST, ...LIST, hits: true };
 export const RENEW: Names<options.RenewOptions> = { ...REQUEST, holdMillis: true };
-export const PAUSE: Names<options.PauseOptions> = { ...REQUEST, canShorten: true };
-export const REPORT: Names<options.ReportOptions> = { ...REQUEST, resetMillis: true, limit: true };
+export const PAUSE: Names<options.PauseOptions> = { ...REQUEST, canShorten: true, group: true };
+export const REPORT: Names<options.ReportOptions> = {
+  ...REQUEST,
+  resetMillis: true,
+  limit: true,
+  group: true,
+};
 /** The options of checks and waits without their signal. */
 export const ASKING: Names<Omit<options.AskOptions, 'signal'>> = {
   ...LIST,

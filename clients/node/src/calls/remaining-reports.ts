@@ -30,24 +30,30 @@ interface Sent {
 export class RemainingReports {
   /** The last report of each key and limit, the oldest first. */
   readonly #sent = new Map<string, Sent>();
+  /** The group that the reports are about; undefined for limits that all groups share. */
+  readonly group: string | undefined;
 
   /**
+   * @param group of the calls
    * @param now monotonic, in ms
    * @param later does some work after these milliseconds, unless the process ends before
    */
   constructor(
     private readonly client: Reporter,
     private readonly limits: ReportedLimits,
+    group: string | undefined,
     private readonly now: () => number = () => performance.now(),
     private readonly later: (work: () => void, millis: number) => void = (work, millis) =>
       setTimeout(work, millis).unref(),
-  ) {}
+  ) {
+    this.group = limits.perGroup ? group : undefined;
+  }
 
   /**
    * Reports what an answer says, if that is less than Sluice believes. A report that fails is ignored.
    * @param quota what Sluice believes: of the approval with which the vendor was called
-   * @returns for how many milliseconds the key has to be paused, since nothing remains of a limit that takes no reports;
-   *     0 for no pause
+   * @returns for how many milliseconds the key, or the group, has to be paused, since nothing remains of a limit that takes no
+   *     reports; 0 for no pause
    */
   async report(
     key: string,
@@ -98,7 +104,8 @@ export class RemainingReports {
     this.#sent.set(id, sent);
     if (isRejected) return pauseMillis;
     const further = limit === OWN_LIMIT ? undefined : limit;
-    const options = { resetMillis, limit: further, timeoutMillis: INTERVAL_MILLIS };
+    const { group } = this;
+    const options = { resetMillis, limit: further, group, timeoutMillis: INTERVAL_MILLIS };
     try {
       await this.client.reportRemaining(key, remaining, options);
       return 0;

@@ -1,7 +1,7 @@
 import type { ReportedLimits } from '../options.js';
 import { structuredItems } from './quota.js';
 
-export type VendorUnit = keyof ReportedLimits;
+export type VendorUnit = Exclude<keyof ReportedLimits, 'perGroup'>;
 
 export interface VendorRemaining {
   readonly unit: VendorUnit;

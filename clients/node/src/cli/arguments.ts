@@ -55,7 +55,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandForm>> = {
   pause: {
     operands: ['KEY'],
     optional: 'DURATION',
-    options: ['end', ...CONNECTION],
+    options: ['group', 'end', ...CONNECTION],
     usage: 'pause KEY DURATION|--end [options]',
     summary: 'approves no check of KEY for a time',
   },

@@ -97,24 +97,31 @@ class Core(ABC):
         """Renews the hold of an approval. Returns False if it no longer exists, or is not held."""
         return is_found(await self._send(Call("PUT", (key, request_id), {"hold_millis": hold_millis}, self._timeout)))
 
-    async def pause(self, key: str, millis: int, *, can_shorten: bool = True) -> None:
-        """Pauses a key for all callers. 0 ends the pause.
+    async def pause(self, key: str, millis: int, *, can_shorten: bool = True, group: str | None = None) -> None:
+        """Pauses a key for all callers, or one `group` of a key with fair groups. 0 ends the pause.
 
         With `can_shorten=False`, a pause that is on does not end sooner: for a program that pauses by itself.
         """
-        parameters = {"pause_millis": millis, "can_shorten": None if can_shorten else "false"}
+        parameters = {"pause_millis": millis, "can_shorten": None if can_shorten else "false", "group": group}
         is_found(await self._send(Call("PUT", (key,), parameters, self._timeout)))
 
     async def report_remaining(
-        self, key: str, remaining: int, *, reset_millis: int | None = None, limit: str | None = None
+        self,
+        key: str,
+        remaining: int,
+        *,
+        reset_millis: int | None = None,
+        limit: str | None = None,
+        group: str | None = None,
     ) -> None:
         """Reports how much remains of a quota that Sluice does not count alone, such as a vendor's.
 
         If Sluice believes that more remains, only so much is approved from now on, for `reset_millis`, or until the
-        window of the limit ends. A report never makes room. `limit` names a further limit of the key. Raises a
-        SluiceError with the status 400 if the limit is not a fixed window.
+        window of the limit ends. A report never makes room. `limit` names a further limit of the key, and `group` the group
+        that the report is about, if each group has the limit to itself. Raises a SluiceError with the status 400 if the
+        limit is not a fixed window.
         """
-        await self._send_report(key, remaining, reset_millis, limit, self._timeout)
+        await self._send_report(key, remaining, reset_millis, limit, group, self._timeout)
 
     async def _send_report(
         self,
@@ -122,10 +129,11 @@ class Core(ABC):
         remaining: int,
         reset_millis: int | None,
         limit: str | None,
+        group: str | None,
         timeout: float,
         retries: int | None = None,
     ) -> None:
-        parameters = {"remaining": remaining, "reset_millis": reset_millis, "limit": limit}
+        parameters = {"remaining": remaining, "reset_millis": reset_millis, "limit": limit, "group": group}
         is_found(await self._send(Call("PUT", (key,), parameters, timeout), retries))
 
     async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:

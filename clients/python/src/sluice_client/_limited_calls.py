@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from ._core import Core
 from ._errors import SluiceError
@@ -32,16 +32,17 @@ class LimitedOptions(AskingOptions, total=False):
     """How a limited transport asks, and what it tells Sluice about the answers, which is nothing by default.
 
     `pauses_key`: whether an answer of 429 or 503 with `retry-after-ms` or `Retry-After` pauses the key for that time, for
-    all callers. A pause that fails is ignored: the next such answer asks for it again.
+    all callers. With "group", only the group of the call is paused, or the key if the call names none. A pause that fails is
+    ignored: the next such answer asks for it again.
 
     `reports_remaining`: whether an answer whose headers say that less remains than Sluice believes is reported to
     Sluice, at most once a second for each key and limit: the first number, then the least of the second at its end, and 0
     at once. With True, the requests that remain are reported to the key's
     own limit. ReportedLimits has the names of the limits that requests and tokens are reported to. For a limit that is
-    not a fixed window, the key is paused if nothing remains. A report that fails is ignored.
+    not a fixed window, the key is paused if nothing remains, or with `per_group` the group. A report that fails is ignored.
     """
 
-    pauses_key: bool
+    pauses_key: bool | Literal["group"]
     reports_remaining: bool | ReportedLimits
 
 
@@ -61,7 +62,9 @@ class LimitedCalls(Generic[Request, Response]):
         self._key = key
         self._never_sent = never_sent
         self._pauses_key = options.pop("pauses_key", False)
-        self._reports = _reports_to(core, options.pop("reports_remaining", False))
+        group = options.get("group")
+        self._paused_group = group if self._pauses_key == "group" else None
+        self._reports = _reports_to(core, options.pop("reports_remaining", False), group)
         self._asking: AskingOptions = options
 
     async def call(
@@ -84,25 +87,28 @@ class LimitedCalls(Generic[Request, Response]):
         try:
             # Both before the answer is returned, so that the caller's next request finds the report and the pause.
             millis = retry_millis_in(response.status_code, response.headers) if self._pauses_key else 0
+            pauses = {self._paused_group: millis}
             if self._reports is not None:
-                millis = max(millis, await self._reports.report(key, response.headers, approval.quota))
-            if millis > 0:
-                with suppress(SluiceError):
-                    # Another answer may have asked for longer.
-                    await self._core.pause(key, millis, can_shorten=False)
+                group = self._reports.group
+                pauses[group] = max(pauses.get(group, 0), await self._reports.report(key, response.headers, approval.quota))
+            for group, millis in pauses.items():
+                if millis > 0:
+                    with suppress(SluiceError):
+                        # Another answer may have asked for longer.
+                        await self._core.pause(key, millis, can_shorten=False, group=group)
         except BaseException:
             await close(response)
             raise
         return response
 
 
-def _reports_to(core: Core, limits: bool | ReportedLimits) -> RemainingReports | None:
+def _reports_to(core: Core, limits: bool | ReportedLimits, group: str | None) -> RemainingReports | None:
     if not limits:
         return None
     if limits is True:
         return RemainingReports(core, {"requests": OWN_LIMIT})
     _demand_known("unit", limits, ReportedLimits.__optional_keys__)
-    return RemainingReports(core, limits)
+    return RemainingReports(core, limits, group)
 
 
 def _demand_known(what: str, given: Iterable[str], known: Iterable[str]) -> None:

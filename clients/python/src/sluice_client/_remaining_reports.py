@@ -24,12 +24,14 @@ class ReportedLimits(TypedDict, total=False):
     """The limit of a key that each number of a vendor is reported to.
 
     That is the name of a further limit, or `default` for the key's own limit. Numbers without a limit are not reported.
+    `per_group`: whether each group has these limits to itself, so that the reports are about the group of the call.
     """
 
     requests: str
     tokens: str
     input_tokens: str
     output_tokens: str
+    per_group: bool
 
 
 class Reporter(Protocol):
@@ -44,6 +46,7 @@ class Reporter(Protocol):
         remaining: int,
         reset_millis: int | None,
         limit: str | None,
+        group: str | None,
         timeout: float,
         retries: int | None = None,
     ) -> None: ...
@@ -63,9 +66,17 @@ class Sent:
 class RemainingReports:
     """Reports what a vendor says remains to Sluice. Threads may share it."""
 
-    def __init__(self, reporter: Reporter, limits: ReportedLimits, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        reporter: Reporter,
+        limits: ReportedLimits,
+        group: str | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._reporter = reporter
         self._limits = limits
+        # The group that the reports are about; None for limits that all groups share.
+        self.group = group if limits.get("per_group") else None
         self._now = now
         # The last report of each key and limit, the oldest first.
         self._sent: dict[tuple[str, str], Sent] = {}
@@ -75,7 +86,8 @@ class RemainingReports:
         """Reports what an answer says, if that is less than Sluice believes. A report that fails is ignored.
 
         `quota` is what Sluice believes: of the approval with which the vendor was called. Returns for how many
-        milliseconds the key has to be paused, since nothing remains of a limit that takes no reports; 0 for no pause.
+        milliseconds the key, or the group, has to be paused, since nothing remains of a limit that takes no reports; 0 for no
+        pause.
         """
         believed, least = _remaining_by_limit(quota), self._least_by_limit(headers)
         pauses = [
@@ -118,7 +130,9 @@ class RemainingReports:
             return pause_millis
         further = None if limit == OWN_LIMIT else limit
         try:
-            await self._reporter._send_report(key, stated.remaining, stated.reset_millis, further, timeout, retries=0)
+            await self._reporter._send_report(
+                key, stated.remaining, stated.reset_millis, further, self.group, timeout, retries=0
+            )
         except SluiceUnavailableError:
             return 0
         except SluiceError:

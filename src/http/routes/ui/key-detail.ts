@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
-import { calendarOf, hasSettableWindow } from '../../../limiter/limits.js';
+import { calendarOf, hasSettableWindow, limitOfGroup } from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
@@ -39,7 +39,8 @@ export function keyDetail({ service, rules, replica }: HttpParts): RequestHandle
       replica,
       ...(detail && {
         ...named(detail, replica),
-        limits: shownLimits(detail.limits),
+        limits: shownLimits([...detail.limits, ...(detail.limitsOfGroups ?? [])]),
+        groups: groupsOf(detail),
         states: statesOf(detail, run),
       }),
       holdings,
@@ -85,6 +86,18 @@ function rightsOn(
   return { check, pause, endHolds };
 }
 
+/** What the fullest groups take of the limits that each group has to itself. */
+function groupsOf({ groups = [], limitsOfGroups = [] }: InstanceDetail) {
+  return groups.map(({ name, used }) => ({
+    name,
+    takes: limitsOfGroups.map((limit, i) => ({
+      limit: limit.name,
+      used: used[i] ?? 0,
+      maximum: limitOfGroup(limit, name).maximum,
+    })),
+  }));
+}
+
 /** The embedded limiter does not know the name of its replica. */
 function named(detail: InstanceDetail, replica: string): InstanceDetail {
   const name = <T extends { readonly replica: string | undefined }>(one: T): T =>
@@ -122,7 +135,7 @@ function explainKey(key: string, rules: RuleSet, overridden: typeof NOT_OVERRIDD
     },
     requestsCanSet: ceilingsOf(policy),
     isShadow: policy.isShadow,
-    lanes: queueOrder?.kind === 'lanes' ? queueOrder.lanes.map(({ name }) => name) : [],
+    lanes: queueOrder?.lanes?.map(({ name }) => name) ?? [],
     hasGroups: queueOrder?.kind === 'fair',
   };
 }

@@ -89,6 +89,7 @@ export function shownLimits(limits: readonly ShownLimit[]) {
     ...limit,
     fill: fillOfLimit(limit),
     hasBoundary: kindOf(limit.algorithm).hasBoundary,
+    ...(limit.perGroup && { maxima: [...limit.perGroup.maxima] }),
   }));
 }
 

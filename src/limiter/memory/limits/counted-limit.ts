@@ -8,8 +8,9 @@ import {
   type LimitState,
   takenOf,
 } from '../../limits.js';
-import type { Held, Holds } from '../holds.js';
+import type { Holds } from '../holds.js';
 import type { InstanceBounds, MemoryBudget } from '../memory-budget.js';
+import { stoppedGroup } from '../queue/waiting-list.js';
 import type { Window } from './window.js';
 
 /** What a level that drains may lack by the rounding of doubles. Others are whole numbers. */
@@ -77,7 +78,7 @@ export abstract class CountedLimit {
 
   /** What the approvals take, held ones included if they count here; a whole number. */
   get used(): number {
-    return this.sum + this.#takenByHeld(this.key.holds?.countedIn(this.lanes));
+    return this.sum + this.#takenByHeld;
   }
 
   /** The same, not rounded up. */
@@ -91,6 +92,26 @@ export abstract class CountedLimit {
   /** The lanes whose checks it counts. Undefined: it counts all checks. */
   get lanes(): Limit['lanes'] {
     return this.limit.lanes;
+  }
+
+  get name(): string | undefined {
+    return this.limit.name;
+  }
+
+  /** The lists whose checks it counts, as `Stopped` has them. Undefined: it counts all checks. */
+  get lists(): readonly string[] | undefined {
+    const { lanes, group } = this.limit;
+    return group === undefined ? lanes : [stoppedGroup(group)];
+  }
+
+  /** Whether nothing counts here, so that it might as well begin again. */
+  get countsNothing(): boolean {
+    return this.used === 0;
+  }
+
+  /** Whether held approvals take all of it, so that only a lapse makes room by itself. */
+  get isFullOfHeld(): boolean {
+    return this.#takenByHeld >= this.capacity;
   }
 
   /** Whether waiters are let go at an even pace. */
@@ -148,6 +169,9 @@ export abstract class CountedLimit {
    */
   hasAllIds(isHeld: boolean, unclaimed: number): boolean {
     if (!this.keepsIdOf(isHeld)) return false;
+    const { name, counts } = this.limit;
+    // It is full before.
+    if (name !== undefined && counts === 'requests' && this.maximum <= this.maxIds) return false;
     // Ids that are kept with their holds come later.
     return this.ids.size + (this.keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
   }
@@ -247,7 +271,7 @@ export abstract class CountedLimit {
 
   /** As of now, to which it has rolled. */
   state(now: number): LimitState {
-    const { name, algorithm, counts, keepsReleased, lanes } = this.limit;
+    const { name, algorithm, counts, keepsReleased, lanes, perGroup } = this.limit;
     // A spread takes five times as long.
     return {
       name,
@@ -257,6 +281,7 @@ export abstract class CountedLimit {
       counts,
       keepsReleased,
       lanes,
+      perGroup,
       used: this.used,
       millisToWindowEnd: this.window.end - Math.max(now, this.start),
     };
@@ -304,6 +329,8 @@ export abstract class CountedLimit {
    */
   protected get nextLapse(): number {
     const { holds } = this.key;
+    // Others hold more, and a lapse tells which group has more room.
+    if (this.limit.group !== undefined && !this.isFullOfHeld) return Infinity;
     return holds && (this.countsHeld || holds.hasUnclaimed) ? holds.firstLapse : Infinity;
   }
 
@@ -316,8 +343,9 @@ export abstract class CountedLimit {
     return takenOf(this.limit, hits);
   }
 
-  #takenByHeld(held: Held | undefined): number {
-    if (!held || !this.countsHeld) return 0;
+  get #takenByHeld(): number {
+    const held = this.countsHeld ? this.key.holds?.countedIn(this.limit) : undefined;
+    if (!held) return 0;
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }
 }

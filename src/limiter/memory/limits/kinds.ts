@@ -31,3 +31,25 @@ export function createLimit(
 ): CountedLimit {
   return new KINDS[limit.algorithm.name](limit, window, key, now);
 }
+
+/**
+ * Returns the limits of other rules. One that there was before keeps what was approved in its window; where the kind is another, its
+ * sum goes on to count.
+ */
+export function takeRules(
+  before: readonly CountedLimit[],
+  rules: readonly Limit[],
+  key: KeyOfLimit,
+  now: number,
+): CountedLimit[] {
+  const limits = rules.map((rule) => {
+    const kept = before.find((limit) => limit.continuesAs(rule));
+    kept?.change(now, rule);
+    if (kept) return kept;
+    const limit = createLimit(rule, createWindow(now, rule), key, now);
+    limit.carry(before.find((other) => other.countsAs(rule))?.sum ?? 0);
+    return limit;
+  });
+  for (const limit of before) if (!limits.includes(limit)) limit.clear();
+  return limits;
+}

@@ -76,6 +76,10 @@ export class TokenBucket extends MovingLimit {
     return Math.max(0, Math.ceil(this.#drained - EPSILON));
   }
 
+  override get countsNothing(): boolean {
+    return super.countsNothing && this.#excessLeft === 0;
+  }
+
   /**
    * When this number of hits fits, or, if it fits already or is omitted, when one more hit does than now; or when an approval
    * may be given back that nobody has claimed.

@@ -4,8 +4,10 @@ import { Heap } from '../heap.js';
 import {
   type Entry,
   type Ordered,
+  orderInList,
   type Queued,
   type Stopped,
+  stoppedGroup,
   WaitingList,
 } from './waiting-list.js';
 
@@ -32,9 +34,23 @@ export class ListsOfKind {
     return this.lists.get(name);
   }
 
-  /** Returns the list whose head has its turn next; undefined if all are stopped. */
-  next(_stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+  /** Returns the list whose head has its turn next; undefined if all are stopped. @param stopped as in {@link Stopped} */
+  next(_stopped: ReadonlySet<string>): WaitingList | undefined {
     return this.find('');
+  }
+
+  /** The head of a list lacks room, and stops nobody else: the list waits until it may have room. */
+  stop?(name: string, until: number): void;
+
+  /** A list may have room now, if it is stopped. */
+  mayHaveRoom?(name: string): void;
+
+  /** A list that was stopped has its turns again. */
+  bringBack?(name: string): void;
+
+  /** Of the lists that are stopped, the one that may have room first. */
+  get firstStopped(): WaitingList | undefined {
+    return undefined;
   }
 
   /**
@@ -59,11 +75,11 @@ export class ListsOfKind {
     const name = waiter.list?.name ?? '';
     const before = this.lists.get(name);
     const list = before ?? new WaitingList(this.kind, name);
-    const entry = list.append(waiter);
-    if (!before) {
-      this.lists.set(name, list);
-      this.begun?.(list);
-    }
+    const { head } = list;
+    const entry = list.add(waiter);
+    this.lists.set(name, list);
+    if (!head) this.begun?.(list);
+    else if (list.head === waiter) this.headLeft?.(list, head, false);
     return entry;
   }
 
@@ -102,10 +118,10 @@ export class ListsOfKind {
 export class Lanes extends ListsOfKind {
   override readonly kind = 'lane';
 
-  override next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+  override next(stopped: ReadonlySet<string>): WaitingList | undefined {
     let next: WaitingList | undefined;
     for (const list of this.all()) {
-      if (!stoppedLanes.has(list.name) && (!next || isBefore(list.head, next.head))) next = list;
+      if (!stopped.has(list.name) && (!next || isBefore(list.head, next.head))) next = list;
     }
     return next;
   }
@@ -150,34 +166,73 @@ function orderKeyOf({ list, ticket }: Ordered): number {
 export class Groups extends ListsOfKind {
   override readonly kind = 'group';
   #virtualTime = 0;
+  /** Of the groups that are not stopped. */
   readonly #turns = new Heap<WaitingList>(isTurnBefore);
+  /** Those that are stopped, by when they may have room. */
+  readonly #stopped = new Heap<WaitingList>(mayHaveRoomBefore);
 
-  /** No limit of lanes counts a group, so that the head of a group stops all of them. */
-  override next(): WaitingList | undefined {
-    return this.#turns.first;
+  override next(stopped: ReadonlySet<string>): WaitingList | undefined {
+    return this.#firstOf((group) => !stopped.has(stoppedGroup(group.name)));
   }
 
-  /** What stops the head of a group stops all lists. */
-  override letPass(newcomer: Ordered): boolean {
+  /** A check of a group passes groups that their own limits stop, and those that have their turns later. */
+  override letPass(newcomer: Ordered, stoppedBy: (head: Queued) => Stopped): boolean {
     const { list } = newcomer;
-    const first = this.#turns.first;
-    if (list?.kind !== 'group' || this.find(list.name)) return false;
-    return !first || this.#virtualTime + shareOf(newcomer) < first.tag;
+    if (list?.kind === 'group' && this.find(list.name)) return false;
+    const tag = list?.kind === 'group' ? this.#virtualTime + shareOf(newcomer) : Infinity;
+    const first = this.#firstOf(
+      (group) => tag < group.tag || (group.head !== undefined && stoppedBy(group.head) === 'all'),
+    );
+    return !first || tag < first.tag;
   }
 
   override approvedAtOnce(check: RequestTerms): void {
     this.#virtualTime += shareOf(check);
   }
 
+  override stop(name: string, until: number): void {
+    const group = this.find(name);
+    if (!group) return;
+    this.#turns.remove(group);
+    group.stoppedUntil = until;
+    this.#stopped.add(group);
+  }
+
+  override mayHaveRoom(name: string): void {
+    const group = this.find(name);
+    if (group?.stoppedUntil === undefined) return;
+    group.stoppedUntil = -Infinity;
+    this.#stopped.update(group);
+  }
+
+  /** A group gains nothing from having been stopped. */
+  override bringBack(name: string): void {
+    const group = this.find(name);
+    if (group?.stoppedUntil === undefined) return;
+    this.#stopped.remove(group);
+    group.stoppedUntil = undefined;
+    group.tag = Math.max(group.tag, this.#virtualTime + shareOf(group.head));
+    this.#turns.add(group);
+  }
+
+  override get firstStopped(): WaitingList | undefined {
+    return this.#stopped.first;
+  }
+
   override copyTo(copy: this): this {
     super.copyTo(copy);
     copy.#virtualTime = this.#virtualTime;
-    // In the order of a heap, so that each stays where it is added.
-    for (const { name, tag } of this.#turns.all) {
-      const group = copy.find(name);
-      if (!group) continue;
-      group.tag = tag;
-      copy.#turns.add(group);
+    for (const [from, to] of [
+      [this.#turns, copy.#turns],
+      [this.#stopped, copy.#stopped],
+    ] as const) {
+      // In the order of a heap, so that each stays where it is added.
+      for (const { name, tag, stoppedUntil } of from.all) {
+        const group = copy.find(name);
+        if (!group) continue;
+        Object.assign(group, { tag, stoppedUntil });
+        to.add(group);
+      }
     }
     return copy;
   }
@@ -189,21 +244,43 @@ export class Groups extends ListsOfKind {
 
   protected override headLeft(group: WaitingList, gone: Queued, isApproved: boolean): void {
     if (isApproved) this.#virtualTime = group.tag;
+    const order = group.stoppedUntil === undefined ? this.#turns : this.#stopped;
     if (!group.head) {
-      this.#turns.remove(group);
+      order.remove(group);
       return;
     }
     const [before, now] = [shareOf(gone), shareOf(group.head)];
     if (isApproved) group.tag += now;
     // Rounding must not change it if the shares are the same.
     else if (before !== now) group.tag = Math.max(this.#virtualTime, group.tag - before + now);
-    this.#turns.update(group);
+    // The next one may need less.
+    if (group.stoppedUntil !== undefined) group.stoppedUntil = -Infinity;
+    order.update(group);
+  }
+
+  /** Returns the first group in the order of turns for which something is true. */
+  #firstOf(isWanted: (group: WaitingList) => boolean): WaitingList | undefined {
+    const passed: WaitingList[] = [];
+    let first = this.#turns.first;
+    for (; first && !isWanted(first); first = this.#turns.first) {
+      this.#turns.remove(first);
+      passed.push(first);
+    }
+    for (const group of passed) this.#turns.add(group);
+    return first;
   }
 }
 
 function isTurnBefore(one: WaitingList, other: WaitingList): boolean {
   if (one.tag !== other.tag) return one.tag < other.tag;
-  return (one.head?.ticket ?? 0) < (other.head?.ticket ?? 0);
+  const [order, otherOrder] = [one, other].map(({ head }) => (head ? orderInList(head) : 0));
+  if (order !== otherOrder) return (order ?? 0) < (otherOrder ?? 0);
+  // As Redis orders what has equal scores.
+  return encodeURIComponent(one.name) < encodeURIComponent(other.name);
+}
+
+function mayHaveRoomBefore(one: WaitingList, other: WaitingList): boolean {
+  return (one.stoppedUntil ?? 0) < (other.stoppedUntil ?? 0);
 }
 
 /** What the approval of a waiter adds to the tag of its group. */

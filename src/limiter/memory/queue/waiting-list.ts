@@ -11,8 +11,23 @@ export interface Queued extends LimitedRequest {
 /** Somebody who waits, or would, as far as the order of turns goes. */
 export type Ordered = RequestTerms & Pick<Queued, 'ticket'>;
 
-/** The waiters that a head stops which lacks room: all, or the waiters in some lanes, of which its own is one. */
+/**
+ * The waiters that a head stops which lacks room: all, or the waiters in some lists, of which its own is one. A lane is there by its
+ * name.
+ */
 export type Stopped = 'all' | readonly string[];
+
+const OF_GROUP = 'group:';
+
+/** A group among those that are stopped. No lane has such a name. */
+export function stoppedGroup(name: string): string {
+  return OF_GROUP + name;
+}
+
+/** The name of a group among those that are stopped; undefined for a lane. */
+export function groupIn(stopped: string): string | undefined {
+  return stopped.startsWith(OF_GROUP) ? stopped.slice(OF_GROUP.length) : undefined;
+}
 
 /**
  * Returns the ticket of the next waiter of a key: its time of arrival in microseconds, raised if needed, so that no two
@@ -22,6 +37,17 @@ export type Stopped = 'all' | readonly string[];
  */
 export function nextTicket(now: number, last: number): number {
   return Math.max(microsOf(now), last + 1);
+}
+
+/** The order of a waiter in its list: when it has come, less the head start of a lane inside its group; in microseconds. */
+export function orderInList({ list, ticket }: Ordered): number {
+  return list?.kind === 'group' ? ticket - (list.headStartMillis ?? 0) * 1000 : ticket;
+}
+
+/** Whether one waiter of a list has its turn before another. */
+function isBefore(one: Queued, other: Queued): boolean {
+  const [order, otherOrder] = [orderInList(one), orderInList(other)];
+  return order === otherOrder ? one.requestId < other.requestId : order < otherOrder;
 }
 
 /** When a waiter came, in milliseconds. */
@@ -47,10 +73,14 @@ export class WaitingList {
   #tail: Entry | undefined;
   #size = 0;
   #lastNumber = 0;
+  /** Whether a waiter has come before others that were there. */
+  #hasLanes = false;
   /** Of a group: the virtual time at which its head has its turn. */
   tag = 0;
-  /** Of a group: where it is among the turns. */
+  /** Of a group: where it is among the turns, or among those that are stopped. */
   index = 0;
+  /** Of a group that its own limits or a pause stop: until when at least. */
+  stoppedUntil: number | undefined;
 
   /** @param name '' for the only list of its kind */
   constructor(
@@ -66,12 +96,18 @@ export class WaitingList {
     return this.#head?.waiter;
   }
 
-  append(waiter: Queued): Entry {
+  /** Adds a waiter behind those that have their turns before it. */
+  add(waiter: Queued): Entry {
+    let previous = this.#tail;
+    while (previous && isBefore(waiter, previous.waiter)) previous = previous.previous;
+    const next = previous ? previous.next : this.#head;
     this.#lastNumber += 1;
-    const entry = { waiter, number: this.#lastNumber, previous: this.#tail, next: undefined };
-    if (this.#tail) this.#tail.next = entry;
+    const entry = { waiter, number: this.#lastNumber, previous, next };
+    if (previous) previous.next = entry;
     else this.#head = entry;
-    this.#tail = entry;
+    if (next) next.previous = entry;
+    else this.#tail = entry;
+    this.#hasLanes ||= next !== undefined;
     this.#size += 1;
     return entry;
   }
@@ -97,8 +133,8 @@ export class WaitingList {
   }
 
   /** Whether an entry of the list was not taken by {@link takeHead}. */
-  has({ number }: Entry): boolean {
-    return this.#head !== undefined && number >= this.#head.number;
+  has({ waiter }: Entry): boolean {
+    return this.#head !== undefined && !isBefore(waiter, this.#head.waiter);
   }
 
   /** Returns the position of an entry, as in `PlaceInQueue`. */
@@ -107,7 +143,8 @@ export class WaitingList {
     for (let entry = this.#head; entry; entry = entry.next) {
       position += 1;
       if (entry === wanted) break;
-      if (position === EXACT_POSITIONS) return position + wanted.number - entry.number;
+      if (position === EXACT_POSITIONS && !this.#hasLanes)
+        return position + wanted.number - entry.number;
     }
     return position;
   }
@@ -119,6 +156,7 @@ export class WaitingList {
     copy.#tail = this.#tail;
     copy.#size = this.#size;
     copy.#lastNumber = this.#lastNumber;
+    copy.#hasLanes = this.#hasLanes;
     return copy;
   }
 }

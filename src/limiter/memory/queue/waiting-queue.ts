@@ -73,32 +73,75 @@ export class WaitingQueue {
     if (entry) entry.waiter = waiter;
   }
 
-  /** @returns whether it waited */
-  remove(requestId: string): boolean {
+  /** @returns the request, if it waited */
+  remove(requestId: string): Queued | undefined {
     const entry = this.#find(requestId);
-    if (!entry) return false;
+    if (!entry) return undefined;
     this.#waiters?.delete(requestId);
     this.#size -= 1;
     this.#kindOf(entry.waiter.list)?.remove(entry);
     this.#endEmptyKinds();
-    return true;
+    return entry.waiter;
   }
 
   /**
    * Takes requests, each when it is the next, until all are stopped.
    * @param approve returns undefined if it approves a request, and otherwise the waiters that the request stops
+   * @param stoppedUntil says when a head that stops its group alone may have room
    * @returns their ids, in this order
    */
-  takeNext(approve: (waiter: Queued) => Stopped | undefined): string[] {
+  takeNext(
+    approve: (waiter: Queued) => Stopped | undefined,
+    stoppedUntil: (waiter: Queued) => number = () => Infinity,
+  ): string[] {
     const taken: string[] = [];
     this.#visit((list, head) => {
       const stopped = approve(head);
-      if (stopped) return stopped;
-      taken.push(head.requestId);
-      this.#takeHead(list, head);
-      return undefined;
+      if (!stopped) {
+        taken.push(head.requestId);
+        this.#takeHead(list, head);
+      } else if (stopped !== 'all' && list.kind === 'group') {
+        this.#unshare();
+        this.#kindOf(head.list)?.stop?.(list.name, stoppedUntil(head));
+      }
+      return stopped;
     });
     return taken;
+  }
+
+  /** These groups, if they are stopped, may have room now. */
+  mayHaveRoom(groups: readonly string[]): void {
+    if (this.stoppedUntil === undefined || groups.length === 0) return;
+    this.#unshare();
+    for (const kind of this.#kinds) for (const name of groups) kind.mayHaveRoom?.(name);
+  }
+
+  /**
+   * Groups that were stopped have their turns again, if their time has come.
+   * @param onBack gets each while it is still stopped
+   */
+  bringBack(now: number, onBack: (group: string) => void = () => undefined): void {
+    if (this.stoppedUntil === undefined) return;
+    this.#unshare();
+    for (const kind of this.#kinds) {
+      for (let first = kind.firstStopped; first; first = kind.firstStopped) {
+        if ((first.stoppedUntil ?? now) > now) break;
+        onBack(first.name);
+        kind.bringBack?.(first.name);
+      }
+    }
+  }
+
+  /** When a group that is stopped may have room; undefined if none is. */
+  get stoppedUntil(): number | undefined {
+    for (const { firstStopped } of this.#kinds) if (firstStopped) return firstStopped.stoppedUntil;
+    return undefined;
+  }
+
+  /** Returns the head of a group that is stopped; undefined if it is not. */
+  stoppedHead(name: string): Queued | undefined {
+    const group = this.#kinds.find(({ kind }) => kind === 'group')?.find(name);
+    return group?.stoppedUntil === undefined ? undefined : group.head;
   }
 
   /**
@@ -149,7 +192,9 @@ export class WaitingQueue {
   /** Returns the requests whose turns come first, in this order. */
   first(most: number): Queued[] {
     const first: Queued[] = [];
-    this.copy().takeNext((waiter) => {
+    const copy = this.copy();
+    copy.bringBack(Infinity);
+    copy.takeNext((waiter) => {
       if (first.length === most) return 'all';
       first.push(waiter);
       return undefined;
@@ -194,30 +239,33 @@ export class WaitingQueue {
    * @param visit returns the waiters that a head stops; undefined if it was taken
    */
   #visit(visit: (list: WaitingList, head: Queued) => Stopped | undefined): void {
-    const stoppedLanes = new Set<string>();
+    const all = new Set<string>();
     for (;;) {
-      const list = this.#next(stoppedLanes);
+      const list = this.#next(all);
       if (!list?.head) return;
       const stopped = visit(list, list.head);
       if (stopped === 'all') return;
-      for (const lane of stopped ?? []) stoppedLanes.add(lane);
+      for (const name of stopped ?? []) all.add(name);
     }
   }
 
-  #next(stoppedLanes: ReadonlySet<string>): WaitingList | undefined {
+  #next(stopped: ReadonlySet<string>): WaitingList | undefined {
     for (const kind of this.#kinds) {
-      const list = kind.next(stoppedLanes);
+      const list = kind.next(stopped);
       if (list) return list;
     }
     return undefined;
   }
 
+  #unshare(): void {
+    if (!this.#isShared) return;
+    this.#kinds = this.#kinds.map((kind) => kind.copyTo(new KINDS[kind.kind]()));
+    this.#isShared = false;
+  }
+
   /** The head of a list is approved. */
   #takeHead(list: WaitingList, head: Queued): void {
-    if (this.#isShared) {
-      this.#kinds = this.#kinds.map((kind) => kind.copyTo(new KINDS[kind.kind]()));
-      this.#isShared = false;
-    }
+    this.#unshare();
     this.#size -= 1;
     this.#kindOf(head.list)?.approveHead(list.name);
     if (!this.#isCopy) {

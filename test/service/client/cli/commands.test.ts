@@ -16,7 +16,7 @@ const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
 const ID = /^([0-9a-f-]{36})\n$/;
 
 const folder = useTemporaryFolder();
-const app = useApp(() => SETTINGS);
+const app = useApp(() => SETTINGS, { rules: [{ key_pattern: 'fair', queue: { fair: true } }] });
 const startApp = useApps();
 
 /** The data of the dashboard, with one key, of which `changes` replace a part. */
@@ -173,6 +173,20 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
       stdout: `${key}: pause ended\n`,
     });
     expect((await ended(['check', key])).code).toBe(0);
+  });
+
+  test('pause of a group keeps only its checks from being approved', async () => {
+    const group = uniqueKey();
+
+    expect(await ended(['pause', 'fair', '10m', '--group', group])).toMatchObject({
+      code: 0,
+      stdout: `fair, group ${group}: paused for 10m\n`,
+    });
+    expect((await ended(['peek', 'fair', '--group', group])).code).toBe(75);
+    expect((await ended(['peek', 'fair'])).code).toBe(0);
+    const change = { key: 'fair', group, pauseMillis: 0 };
+    expect(await printed('pause', 'fair', '--end', '--group', group)).toEqual([0, change]);
+    expect((await ended(['peek', 'fair', '--group', group])).code).toBe(0);
   });
 
   test('writes results in JSON', async () => {

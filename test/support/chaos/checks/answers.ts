@@ -1,6 +1,6 @@
 import { describeEntry, type Entry, isApproval, type RequestKind } from '../ledger.js';
 import { NAME_OF_RULES } from '../declared/rules-text.js';
-import { FURTHER, KEYS, SHARE } from '../limits.js';
+import { FURTHER, KEYS, SHARE, TENANT } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 const STATUSES_OF_CHECKS = [200, 429, 503];
@@ -64,7 +64,7 @@ function isDeniedByOwnLimit({ key, body }: Entry): boolean {
   if (limit === undefined) return true;
   const isLimited = KEYS.limited.some((each) => each === key);
   const isOrdered = KEYS.ordered.some((each) => each === key);
-  const further = isLimited ? FURTHER : isOrdered ? [SHARE] : [];
+  const further = isLimited ? FURTHER : isOrdered ? [SHARE, TENANT] : [];
   // With one limit, a denial names none.
   if (further.length === 0) return false;
   return NAME_OF_RULES.test(limit) || further.some(({ name }) => name === limit);

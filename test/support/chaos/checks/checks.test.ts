@@ -3,11 +3,12 @@ import { jest } from '@jest/globals';
 import { ownLimit } from '../../../../src/limiter/limits.js';
 import type { LimitsInForce } from '../declared/limits-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
-import { WINDOW_MILLIS } from '../limits.js';
+import { TENANT, WINDOW_MILLIS } from '../limits.js';
 import { wrongAnswers } from './answers.js';
 import { unfoundedApprovals } from './approvals.js';
 import { lateAnswers, lateNews } from './bounds.js';
 import { overtakenInRedis } from './fifo.js';
+import { overspentByGroups } from './groups.js';
 import { answersByOtherRules, undeclaredLimits } from './limits-given.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
 
@@ -101,6 +102,42 @@ describe('a waiter', () => {
   ])('may be passed over %s, and only then', (_, isExcuse, isNone) => {
     expect(overtaken(isExcuse)).toEqual([]);
     expect(overtaken(isNone)).toHaveLength(1);
+  });
+});
+
+describe('a group that gets more than its own limit', () => {
+  const [own, first] = [ownLimit(WINDOW_MILLIS, 9), 10_000];
+  const tenant = (maximum: number) => ({
+    ...{ ...TENANT, maximum, algorithm: { name: 'sliding_window', steps: 2 } as const },
+    perGroup: { maxima: new Map([['gold', 4]]) },
+  });
+  const given = (at: number, ...further: ReturnType<typeof tenant>[]) => ({
+    ...{ key: 'key', at, areOther: true },
+    limits: [own, ...further] as const,
+  });
+  /** Two approvals of two hits each in its span. */
+  const overspent = (group: string, other: Partial<Sample> = {}, millis = 890): string[] => {
+    const times = [first, first + millis];
+    const entries = times.map((sentAt, i) =>
+      entry({ group, hits: 2, requestId: `${i}`, sentAt, endedAt: sentAt + 1 }),
+    );
+    const approvals = times.map((at, i) => observed(`${i}`, at));
+    const limits = { key: own, 'key/tenant': tenant(3) };
+    const sample = { entries, approvals, limits, given: [given(0, tenant(3))], ...other };
+    return overspentByGroups(evidenceOf(sample));
+  };
+
+  test('is found, by the maximum of the group', () => {
+    expect(overspent('a')).toEqual([expect.stringContaining('4 hits of a, and not 3')]);
+    expect(overspent('gold')).toEqual([]);
+    expect(overspent('a', {}, 900)).toEqual([]);
+  });
+
+  test('is none while another may be in force, or after a loss', () => {
+    expect(overspent('a', { limits: { key: own } })).toEqual([]);
+    expect(overspent('a', { given: [given(0), given(first + 1, tenant(3))] })).toEqual([]);
+    const faults = [fault({ loses: 'memory', beganAt: first + 1, endedAt: first + 2 })];
+    expect(overspent('a', { faults })).toEqual([]);
   });
 });
 

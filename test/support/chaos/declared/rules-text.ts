@@ -13,6 +13,7 @@ import {
   limitOf,
   MOST_HITS,
   SHARE,
+  TENANT,
   WINDOW_MILLIS,
 } from '../limits.js';
 import type { Random } from '../random.js';
@@ -25,7 +26,7 @@ type Rule = Readonly<Record<string, string | number | boolean | QueueRule | read
 type QueueRule = Readonly<Record<string, number | boolean | object>>;
 
 /** A further limit, as the file has it. */
-type LimitRule = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+type LimitRule = Readonly<Record<string, string | number | boolean | object>>;
 
 /** What a rules file declares. */
 export interface DeclaredRules {
@@ -110,7 +111,7 @@ export function drawRules(random: Random, number: number): DeclaredRules {
 }
 
 /**
- * @param maximum of the limit that counts only some lanes, if there is one
+ * @param maximum of the limit that counts only some lanes, or each group apart, if there is one
  * @returns the fields of a rule, and this limit
  */
 function drawOrder(
@@ -129,7 +130,15 @@ function drawOrder(
   const algorithm = drawAlgorithm(random, [MOST_HITS, maximum]);
   if (kind === 'list') return { rule: { queue: {} } };
   if (kind === 'fair' || lanes.length === 0) {
-    return { rule: { queue: { fair: true, max_requests_in_queue_per_group: places, weights } } };
+    const queue = { fair: true, max_requests_in_queue_per_group: places, weights };
+    if (!random.chance(FURTHER_LIMIT)) return { rule: { queue } };
+    const maxima = new Map([[GROUPS[0]!, random.whole(MOST_HITS, HIGHEST_MAXIMUM)]]);
+    const steps = random.pick(STEPS);
+    const tenant: NamedLimit = {
+      ...{ ...TENANT, maximum, perGroup: { maxima } },
+      algorithm: { name: 'sliding_window', steps },
+    };
+    return { rule: { queue, limits: [limitRule(tenant)] }, share: tenant };
   }
   if (!random.chance(FURTHER_LIMIT)) return { rule: { queue: { lanes } } };
   const share = { ...SHARE, maximum, algorithm, lanes: counted };
@@ -155,7 +164,7 @@ function algorithmFields(algorithm: NamedAlgorithm): Record<string, string | num
 }
 
 function limitRule(limit: NamedLimit): LimitRule {
-  const { name, windowMillis, counts, keepsReleased, maximum, algorithm, lanes } = limit;
+  const { name, windowMillis, counts, keepsReleased, maximum, algorithm, lanes, perGroup } = limit;
   return {
     name,
     ...algorithmFields(algorithm),
@@ -163,6 +172,7 @@ function limitRule(limit: NamedLimit): LimitRule {
     [`max_${counts}_per_window`]: maximum,
     releases_return: !keepsReleased,
     ...(lanes && { lanes }),
+    ...(perGroup && { per: 'group', maxima: Object.fromEntries(perGroup.maxima) }),
   };
 }
 

@@ -23,7 +23,7 @@ describe('an instance', () => {
   const idOf = (name: string): string =>
     START + Buffer.from(name).toString('hex').padStart(12, '0');
 
-  const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
+  const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity, maxGroupsPerKey: Infinity };
 
   let policy: { current: KeyLimits };
   let state: Instance;
@@ -101,7 +101,7 @@ test('an approval for whose last id there is no memory takes from no limit, what
     { ...limitOf('a'), keepsReleased: true },
     limitOf('b'),
   ] as const;
-  const bounds = { maxIdsPerKey: 100, maxHoldsPerKey: 1 };
+  const bounds = { maxIdsPerKey: 100, maxHoldsPerKey: 1, maxGroupsPerKey: 1 };
   const approvals = new Approvals(0, limits, bounds, new MemoryBudget(2 * 64));
   expect(approvals.add(0, randomUUID(), {})).toBe(false);
   expect(approvals.limits.map(({ used }) => used)).toEqual([0, 0, 0]);
@@ -113,7 +113,7 @@ test('a correction for which there is too little memory changes no limit', () =>
     const approvals = new Approvals(
       0,
       [ownLimit(1000, 100), limitOf('a'), limitOf('b')],
-      { maxIdsPerKey: 100, maxHoldsPerKey: 1 },
+      { maxIdsPerKey: 100, maxHoldsPerKey: 1, maxGroupsPerKey: 1 },
       new MemoryBudget(bytes),
     );
     const id = randomUUID();

@@ -7,7 +7,7 @@ import { extent } from '../../../support/extent.js';
 import { keyLimits } from '../../../support/limits.js';
 import { startOfControlledTime } from '../../../support/redis-time.js';
 
-const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
+const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity, maxGroupsPerKey: Infinity };
 
 /** What a bucket may give at once beyond its burst where waiters are served, in milliseconds of its rate. */
 const CREDIT_MILLIS = 30;

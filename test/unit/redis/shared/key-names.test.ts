@@ -129,6 +129,10 @@ test('the names of a key depend on the algorithms of its limits', () => {
     storedNames(naming.namesOf('k'), limits).map(({ name }) => name.slice('sluice:{k}'.length));
   const fixed = namesWith([ownLimit(1000, 1), { name: 'a', algorithm: DEFAULT_ALGORITHM }]);
   expect(fixed).toEqual(expect.arrayContaining([':took:0', ':took:0:a']));
+  const ofGroups = { name: 'b', algorithm: DEFAULT_ALGORITHM, perGroup: { maxima: new Map() } };
+  expect(namesWith([ownLimit(1000, 1), ofGroups])).toEqual(
+    expect.arrayContaining([':groups', ':groups:idle', ':heads:stopped']),
+  );
   expect(namesWith([bucket, { name: 'a', ...bucket }])).toEqual(
     fixed.flatMap((name) => (name.startsWith(':took:0') ? [name, name.replace('0', '1')] : [name])),
   );

@@ -68,7 +68,7 @@ describe('waits that expire', () => {
       h.store.confirm = () =>
         new Promise((resolve) => {
           lose = () => {
-            resolve([{ mayBeTold: [false], quota: undefined }]);
+            resolve([{ mayBeTold: [false], quotaOf: undefined }]);
           };
         });
       await expireUnconfirmed();

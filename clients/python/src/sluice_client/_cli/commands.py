@@ -46,7 +46,7 @@ COMMANDS = {
     "pause": Command(
         "pause KEY DURATION|--end [options]",
         "approves no check of KEY for a time",
-        ("end", *_CONNECTION),
+        ("group", "end", *_CONNECTION),
         optional="DURATION",
     ),
     "top": Command(

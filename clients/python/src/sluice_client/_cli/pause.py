@@ -14,14 +14,16 @@ async def pause(invocation: Invocation) -> int:
     _, *durations = invocation.operands
     if bool(durations) == invocation.values.has("end"):
         raise CommandLineError("pause needs DURATION or --end")
+    group = invocation.values.text("group")
     millis = parse_duration("DURATION", durations[0]) if durations else 0
 
     async def work(asked: Asked) -> int:
-        await asked.sluice.pause(asked.key, millis)
+        await asked.sluice.pause(asked.key, millis, group=group)
         if asked.values.has("json"):
-            print_json({"key": asked.key, "pauseMillis": millis})
+            print_json({"key": asked.key, "group": group, "pauseMillis": millis})
         else:
-            print_result(f"{asked.key}: {'pause ended' if millis == 0 else f'paused for {durations[0]}'}")
+            paused = asked.key if group is None else f"{asked.key}, group {group}"
+            print_result(f"{paused}: {'pause ended' if millis == 0 else f'paused for {durations[0]}'}")
         return Exit.OK
 
     return await ask(invocation, work)
