@@ -287,22 +287,6 @@ function queue.without_place(keys, state, call, waiters)
   return missing
 end
 
--- The waiters of the caller among these that have no place in the queue, lowest ticket first.
-function queue.without_place(keys, state, call, waiters)
-  local missing, with_record = without_record(keys, state, waiters), 0
-  for _, waiter in ipairs(waiters) do
-    with_record = with_record + (waiter.has_place and 1 or 0)
-  end
-  if with_record > replicas.places_of_caller(state.tally, call) then
-    -- Only their records are left. While more approvals have an end than a record, as after a loss of records, the numbers of the
-    -- names do not show that.
-    repair_records(keys, state, call)
-    repair(keys, state, call)
-    missing = without_record(keys, state, waiters)
-  end
-  return missing
-end
-
 -- Puts waiters of the caller back in their old places. They join the end of the one list, which is sorted after the
 -- recovery, and always before anybody is served. `waiters`: as for `queue.join`, lowest ticket first.
 function queue.rejoin(keys, state, call, waiters)
