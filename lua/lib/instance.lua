@@ -55,7 +55,7 @@ end
 local function publish_wake(keys, state, call)
   local used, groups = room.used(state, call), room.used_of_groups(state, call, state.granted_lists or {})
   wake.publish(keys.state, call, string.format(
-    '{"at":%.0f,"number":%.0f,"millisToRoom":%.14g,"waiting":%.0f,"limits":"%s","approved":%s,"granted":[%s]%s%s}',
+    '{"at":%d,"number":%d,"millisToRoom":%.14g,"waiting":%d,"limits":"%s","approved":%s,"granted":[%s]%s%s}',
     call.now_ms,
     state.wake,
     room.micros_to(keys, state, call) / 1000,
@@ -257,10 +257,9 @@ local function write_expiry(keys, state, call, until_ms)
     local leases = (LEASES_UNSETTLED + LEASES_KEPT) * call.lease
     until_ms = math.max(until_ms, call.now_ms + leases + replicas.longest_keep(state.tally))
     has_records = true
-    for _, name in ipairs({ keys.queue, keys.replicas }) do
-      redis.call('PEXPIREAT', name, until_ms)
-    end
-    lists.expire(keys, state, until_ms)
+    redis.call('PEXPIREAT', keys.queue, digits(until_ms))
+    redis.call('PEXPIREAT', keys.replicas, digits(until_ms))
+    lists.expire(keys, state, digits(until_ms))
   end
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)

@@ -1,11 +1,18 @@
 -- JSON in Redis, for what people read there. cjson knows no order of fields, and writes 14 digits of a number: too few for a
 -- time in us. It reads as many as a double has. An empty table is `{}` for both.
 
+local digits = require 'lib/digits'
+
 local json = {}
+
+local MOST_INTEGER = 2 ^ 53
 
 -- The text of a number, with which it is read back as it was.
 local function number_text(number)
-  return string.format(number % 1 == 0 and '%.0f' or '%.17g', number)
+  if number % 1 == 0 and number < MOST_INTEGER then
+    return digits(number)
+  end
+  return string.format('%.17g', number)
 end
 
 local encode

@@ -43,22 +43,32 @@ end
 
 -- When what stops a waiter may have ended by itself: when all limits that it lacks room in may have it, or, if it lacks none,
 -- when any has more or a hold may begin. `waiter`: its hits, its hold or nil, and its lane or group or nil, which says what
--- limits count it. The second value: the same for those that it stops which are not of its lane or group; nil if it stops none.
+-- limits count it.
 local function at_for(state, call, waiter)
-  local lacking_until, shared_until = nil, nil
-  local more_at = waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
+  local lacking_until, more_at = nil, waiter.holdMillis and are_holds_full(state) and held.first_lapse(state) or math.huge
   for _, limit in ipairs(key_limits.counting(state, waiter.list and waiter.list.id)) do
     local time = limit:room_at(state, waiter.hits)
     if limit:is_full(state, call) or not limit:fits_into(limit:free(), waiter.hits) then
       lacking_until = math.max(lacking_until or 0, time)
-      shared_until = not (limit.lanes or limit.group) and math.max(shared_until or 0, time) or shared_until
     end
     more_at = math.min(more_at, time)
   end
-  local group, closed = state.groups and waiter.list and state.groups:of(waiter.list.id), closed_until(state)
-  local opens = math.max(closed, group and group.paused_until or 0)
-  local time = opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
-  return time, shared_until and math.max(shared_until, closed)
+  local opens = closed_until(state)
+  if state.groups and waiter.list then
+    opens = math.max(opens, state.groups:paused_until(waiter.list.id))
+  end
+  return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
+end
+
+-- The same for those that a head stops and that are not of its group; nil if it stops none of them.
+local function at_for_others(state, call, head)
+  local time = nil
+  for _, limit in ipairs(key_limits.counting(state)) do
+    if limit:is_full(state, call) or not limit:fits_into(limit:free(), head.hits) then
+      time = math.max(time or closed_until(state), limit:room_at(state, head.hits))
+    end
+  end
+  return time
 end
 
 -- One hit, which the limits have no room for that count all lists.
@@ -67,20 +77,19 @@ local ANYBODY = { hits = 1 }
 -- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
 -- more than is free. Groups that are stopped are not among them.
 function room.at(keys, state, call)
-  local stopped_until, time = state.groups_stopped_until, math.huge
-  if state.groups and state.lists and not keys.is_read_only then
-    stopped_until = lists.first_stopped_until(keys, '-inf')
-  end
+  local time = math.huge
   for _, head in ipairs(state.stopped_heads or {}) do
-    local its_time, time_of_others = at_for(state, call, head)
-    time = math.min(time, time_of_others or its_time)
+    time = math.min(time, state.groups and at_for_others(state, call, head) or at_for(state, call, head))
   end
   if not state.stopped_heads then
-    time = (at_for(state, call, ANYBODY))
+    time = at_for(state, call, ANYBODY)
   end
-  if stopped_until and key_limits.fit(state, 1) and not room.is_closed(state) then
-    -- A lapse tells which group has more room.
-    time = math.min(time, stopped_until, held.first_lapse(state))
+  if state.groups and state.lists then
+    local stopped_until = keys.is_read_only and state.groups_stopped_until or lists.first_stopped_until(keys, '-inf')
+    if stopped_until and key_limits.fit(state, 1) and not room.is_closed(state) then
+      -- A lapse tells which group has more room.
+      time = math.min(time, stopped_until, held.first_lapse(state))
+    end
   end
   if time == math.huge then
     -- Only a release can make room, or other rules. Callers look again when the window ends.
@@ -123,10 +132,8 @@ function room.micros_to_turn(keys, state, call, before, hits, list)
   local micros = room.micros_to(keys, state, call)
   if list then
     -- The waiters of other lists may need more.
-    local time = at_for(state, call, { hits = hits, list = { id = list } })
-    micros = math.min(micros, micros_until(time, call))
-    local group = state.groups and state.groups:of(list)
-    micros = group and math.max(micros, micros_until(group.paused_until, call)) or micros
+    micros = math.min(micros, micros_until(at_for(state, call, { hits = hits, list = { id = list } }), call))
+    micros = state.groups and math.max(micros, micros_until(state.groups:paused_until(list), call)) or micros
   end
   local rules = in_force.rules_of_next_window(keys, state, call)
   local length, max = in_force.length_of_next_window(state, rules), in_force.max_of_next_window(state, call, rules)

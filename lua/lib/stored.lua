@@ -50,7 +50,7 @@ function stored.idle_time(state)
   for i = 2, #state.limits do
     at = math.max(at, state.limits[i]:counts_until())
   end
-  return math.max(at, state.groups_until)
+  return state.groups_until > at and state.groups_until or at
 end
 
 local function take(state, fields)

@@ -185,6 +185,12 @@ function group_limits:of(id)
   return group
 end
 
+-- When the pause of a list ends, in ms since 1970; 0 if it has none.
+function group_limits:paused_until(list)
+  local group = self:of(list)
+  return group and group.paused_until or 0
+end
+
 -- Holds have lapsed: groups that are idle by that begin again.
 function group_limits:begin_idle()
   for _, group in pairs(self.by_id) do

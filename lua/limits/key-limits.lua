@@ -67,14 +67,12 @@ end
 
 -- Whether waiters are let go at an even pace.
 function key_limits.have_pace(state)
-  for _, limits in ipairs({ state.limits, state.of_groups }) do
-    for _, limit in ipairs(limits) do
-      if kinds.has_pace(limit) then
-        return true
-      end
+  for _, limit in ipairs(state.limits) do
+    if limit.has_pace then
+      return true
     end
   end
-  return false
+  return #state.of_groups > 0 and kinds.have_pace(state.of_groups)
 end
 
 -- Forgets the ids that are stored under the names of `forgotten`, so that `limit` has none. A call that only looks leaves
@@ -210,18 +208,18 @@ function key_limits.take_further(keys, state, rules, call)
   state.of_groups, state.groups_text = rules.of_groups, rules.groups_text
 end
 
--- The group (limits/group-limits) of a list; nil if it is none, or no group has anything to itself.
+-- The group (limits/group-limits) of a list; nil if it is none, or no group has anything to itself. Checks in all keys ask for it, so
+-- callers look for `state.groups` first.
 local function group_of(state, list)
   return state.groups and list and state.groups:of(list)
 end
 
 -- The limits that count a list, or, without one, those that count all lists, among them the own one.
 function key_limits.counting(state, list)
-  local group = group_of(state, list)
-  if #state.limits == 1 and not group then
+  if #state.limits == 1 and not state.groups then
     return state.limits
   end
-  local limits = {}
+  local limits, group = {}, group_of(state, list)
   for _, limit in ipairs(state.limits) do
     limits[#limits + 1] = limit:counts_list(list) and limit or nil
   end
@@ -233,7 +231,7 @@ end
 
 -- What counts in the group of a list changes, if it is one.
 local function note_change(state, list)
-  local group = group_of(state, list)
+  local group = state.groups and group_of(state, list)
   if group then
     group.is_changed = true
   end
@@ -259,7 +257,7 @@ end
 
 -- Whether the hits fit into all limits that count a list, and its group is not paused.
 function key_limits.fit(state, hits, list)
-  if key_limits.is_group_paused(state, list) then
+  if state.groups and key_limits.is_group_paused(state, list) then
     return false
   end
   for _, limit in ipairs(key_limits.counting(state, list)) do
@@ -316,17 +314,15 @@ end
 
 -- What is left for waiters of each limit, to be taken by `key_limits.take_left`. Limits of groups are looked at when they are asked for.
 function key_limits.left(keys, state, call)
-  local left = setmetatable({}, {
-    __index = function(of_limits, limit)
-      local of_limit = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
-      of_limits[limit] = of_limit
-      return of_limit
-    end,
-  })
-  for _, limit in ipairs(state.limits) do
-    local _ = left[limit]
+  local left = {}
+  local function look_at(_, limit)
+    left[limit] = { free = limit:free(), ids = free_ids(keys, state, call, limit, false) }
+    return left[limit]
   end
-  return left
+  for _, limit in ipairs(state.limits) do
+    look_at(left, limit)
+  end
+  return state.groups and setmetatable(left, { __index = look_at }) or left
 end
 
 -- Whether what is left has no room for the id of an approval, of one that is not held at least.
@@ -343,7 +339,7 @@ end
 -- and whether any lacks room for its id. `list`: its lane or group, or nil.
 function key_limits.take_left(state, left, hits, is_held, list)
   local limits, lacking, lacks_ids = key_limits.counting(state, list), nil, false
-  if key_limits.is_group_paused(state, list) then
+  if state.groups and key_limits.is_group_paused(state, list) then
     lacking = { group_of(state, list) }
   end
   for _, limit in ipairs(limits) do

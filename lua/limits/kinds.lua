@@ -23,9 +23,14 @@ function kinds.has_boundary(limit)
   return BY_ALGORITHM[limit.algorithm].has_boundary or false
 end
 
--- Whether waiters for a limit, of a state or of rules, are let go at an even pace.
-function kinds.has_pace(limit)
-  return BY_ALGORITHM[limit.algorithm].has_pace or false
+-- Whether waiters for any of these limits, as rules declare them, are let go at an even pace.
+function kinds.have_pace(declared)
+  for _, limit in ipairs(declared) do
+    if BY_ALGORITHM[limit.algorithm].has_pace then
+      return true
+    end
+  end
+  return false
 end
 
 -- Whether a limit is as rules declare it, up to its maximum and the length of its window.

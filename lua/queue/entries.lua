@@ -7,6 +7,7 @@
 -- head start of its lane in the place of the ticket.
 
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local reads = require 'lib/reads'
 local requests = require 'lib/requests'
 
@@ -90,7 +91,7 @@ function entries.length(keys)
 end
 
 function entries.first(keys, most)
-  return reads.add(redis.call('LRANGE', keys.queue, 0, most - 1), 1)
+  return reads.add(redis.call('LRANGE', keys.queue, '0', digits(most - 1)), 1)
 end
 
 function entries.all(keys)
@@ -140,7 +141,7 @@ function fifo_walk:stop()
 end
 
 function fifo_walk:write()
-  redis.call('LTRIM', self.keys.queue, self.taken, -1)
+  redis.call('LTRIM', self.keys.queue, digits(self.taken), '-1')
 end
 
 return entries

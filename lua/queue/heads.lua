@@ -67,12 +67,12 @@ end
 -- be taken, at most this number, those that may not, whether there are no more, and, apart from those, the heads that stop their
 -- groups alone.
 local function go_on(state, tally, walk, now_ms, most, stops_of, on)
-  local taken, stopped, stopped_alone = {}, {}, {}
+  local taken, stopped, stopped_alone = {}, {}, nil
   while #taken < most do
     local entry, of = walk:next()
     if not entry then
       return taken, stopped, true, stopped_alone
-    elseif #stopped_alone == MOST_STOPPED then
+    elseif stopped_alone and #stopped_alone == MOST_STOPPED then
       return taken, stopped, false, stopped_alone
     end
     local counts, stops, is_alone = heads.counts(state, tally, entry, now_ms), nil, false
@@ -83,6 +83,7 @@ local function go_on(state, tally, walk, now_ms, most, stops_of, on)
       on(entry, counts, stops, of)
     end
     if stops and is_alone then
+      stopped_alone = stopped_alone or {}
       stopped_alone[#stopped_alone + 1] = entry
       walk:stop(stops, entry)
     elseif stops then
@@ -215,7 +216,7 @@ function heads.find_stopped(state, call, tally, walk, left)
     local stops, is_alone = heads.stops_of(state, left, entry)
     return stops or turn_walk.all, is_alone
   end)
-  for _, entry in ipairs(stopped_alone) do
+  for _, entry in ipairs(stopped_alone or {}) do
     stopped[#stopped + 1] = entry
   end
   return stopped

@@ -23,6 +23,7 @@
 -- last, as in start-time fair queueing.
 
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local reads = require 'lib/reads'
 
@@ -59,9 +60,10 @@ function lists.format_key(key)
 end
 
 function lists.expire(keys, state, expire_at)
-  for _, kind in ipairs(state.lists and lists.KINDS_WITH_HEADS or {}) do
-    if kind ~= 'stopped' or state.groups then
-      redis.call('PEXPIREAT', lists.heads_name(keys, kind), expire_at)
+  for _, kind in ipairs(state.lists or {}) do
+    redis.call('PEXPIREAT', lists.heads_name(keys, kind), expire_at)
+    if kind == 'group' and state.groups then
+      redis.call('PEXPIREAT', lists.heads_name(keys, 'stopped'), expire_at)
     end
   end
 end
@@ -80,7 +82,7 @@ end
 
 -- The first entries of a list. `most`: how many; -1 for all.
 function lists.first_of(keys, id, most)
-  return reads.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', 0, most), 1)
+  return reads.add(redis.call('ZRANGE', keys.queue, '[' .. id .. ' ', '(' .. id .. '!', 'BYLEX', 'LIMIT', '0', digits(most)), 1)
 end
 
 function lists.split_head(head)
@@ -245,7 +247,7 @@ local function add_to(keys, state, id, new)
   end)
   local kind, scored = lists.kind_of(id), {}
   for _, waiter in ipairs(new) do
-    scored[#scored + 1], scored[#scored + 2] = 0, waiter.text
+    scored[#scored + 1], scored[#scored + 2] = '0', waiter.text
   end
   local before, head = lists.first(keys, id), new[1]
   begin_kind(state, kind)

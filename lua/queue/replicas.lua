@@ -51,7 +51,7 @@ function replicas.parse(id, text)
 end
 
 function replicas.format(replica)
-  return string.format('%.0f:%.0f', replica.lease_ends, replica.places)
+  return digits(replica.lease_ends) .. ':' .. digits(replica.places)
 end
 
 function replicas.is_alive(replica, now_ms)

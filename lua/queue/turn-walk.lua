@@ -2,6 +2,7 @@
 -- written. queue/entries has the same for one list.
 
 local chunks = require 'lib/chunks'
+local digits = require 'lib/digits'
 local entries = require 'queue/entries'
 local group_limits = require 'limits/group-limits'
 local lists = require 'queue/lists'
@@ -130,7 +131,7 @@ local function open_more(self)
     open_list(self, new_list(self.rank, kind, lists.FIFO, 0, ''))
   else
     local from, to = self.opened, self.opened + self.at_once - 1
-    heads = reads.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), from, to, 'WITHSCORES'), 2)
+    heads = reads.add(redis.call('ZRANGE', lists.heads_name(self.keys, kind), digits(from), digits(to), 'WITHSCORES'), 2)
   end
   for i = 1, #heads, 2 do
     local ticket, id = lists.split_head(heads[i])
@@ -161,7 +162,7 @@ end
 local function first_left(self, list)
   if list.position > #list.entries and not list.is_read then
     local from = list.last and '(' .. list.last or '[' .. list.id .. ' '
-    local texts = redis.call('ZRANGE', self.keys.queue, from, '(' .. list.id .. '!', 'BYLEX', 'LIMIT', 0, list.size)
+    local texts = redis.call('ZRANGE', self.keys.queue, from, '(' .. list.id .. '!', 'BYLEX', 'LIMIT', '0', digits(list.size))
     reads.add(texts, 1)
     list.is_read = #texts < list.size
     list.last, list.size, list.position = texts[#texts], math.min(2 * list.size, MOST_READ_AT_ONCE), 1
@@ -322,29 +323,36 @@ function turn_walk:has_touched()
   return #self.touched > 0
 end
 
+local function add(by_kind, kind, text)
+  by_kind[kind] = by_kind[kind] or {}
+  table.insert(by_kind[kind], text)
+end
+
 function turn_walk:write(state)
   local keys = self.keys
   if #self.touched == 0 then
     return
   end
   chunks.call('ZREM', keys.queue, self.taken)
-  local gone, new = { lane = {}, group = {}, stopped = {} }, { lane = {}, group = {}, stopped = {} }
+  local gone, new = {}, {}
   for _, list in ipairs(self.touched) do
     if list.head then
-      table.insert(gone[list.was_stopped and 'stopped' or list.kind], list.head)
+      add(gone, list.was_stopped and 'stopped' or list.kind, list.head)
       if not self.over[list.id] then
-        local of_kind = new[list.stopped_head and 'stopped' or list.kind]
-        table.insert(of_kind, list.stopped_head and stopped_until(state, list) or lists.format_key(list.key))
-        table.insert(of_kind, list.ticket .. ':' .. list.id)
+        local kind = list.stopped_head and 'stopped' or list.kind
+        add(new, kind, list.stopped_head and stopped_until(state, list) or lists.format_key(list.key))
+        add(new, kind, list.ticket .. ':' .. list.id)
       end
       if state.groups and list.kind == 'group' then
         state.groups:of(list.id).tag = list.stopped_head and list.key or nil
       end
     end
   end
-  for _, kind in ipairs(lists.KINDS_WITH_HEADS) do
-    chunks.call('ZREM', lists.heads_name(keys, kind), gone[kind])
-    chunks.call('ZADD', lists.heads_name(keys, kind), new[kind])
+  for kind, some in pairs(gone) do
+    chunks.call('ZREM', lists.heads_name(keys, kind), some)
+  end
+  for kind, some in pairs(new) do
+    chunks.call('ZADD', lists.heads_name(keys, kind), some)
   end
   state.virtual_time = self.virtual_time
   lists.end_empty_kinds(keys, state)
