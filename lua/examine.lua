@@ -19,10 +19,12 @@ local dead_waiters = require 'queue/dead-waiters'
 local entries = require 'queue/entries'
 local heads = require 'queue/heads'
 local in_force = require 'lib/in-force'
+local key_limits = require 'limits/key-limits'
 local lists = require 'queue/lists'
 local now = require 'lib/now'
 local recovery = require 'lib/recovery'
 local replicas = require 'queue/replicas'
+local room = require 'lib/room'
 local snapshot = require 'lib/snapshot'
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
@@ -123,10 +125,9 @@ local function longest_lists(keys, state, tally, now_ms, most)
   sort_lists(longest)
   for _, list in ipairs(longest) do
     list.oldestMillis, list.ticket = waited(list.ticket, now_ms), nil
-    local head = state.groups and lists.first_of(keys, list.id, 1)[1]
-    local stopped_until = head and redis.call('ZSCORE', lists.heads_name(keys, 'stopped'), lists.head_of(head, list.id))
-    if stopped_until and tonumber(stopped_until) > now_ms then
-      list.stoppedBy, list.stoppedMillis = state.groups:reason_of_stop(list.id, entries.read(keys, { head })[1].hits)
+    local head = state.groups and lists.kind_of(list.id) == 'group' and entries.read(keys, lists.first_of(keys, list.id, 1))[1]
+    if head and not room.is_closed(state) and key_limits.fit(state, head.hits) then
+      list.stoppedBy, list.stoppedMillis = state.groups:reason_of_stop(list.id, head.hits)
     end
   end
   return longest, count

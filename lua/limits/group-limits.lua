@@ -492,7 +492,7 @@ function group_limits:fullest(most)
   for _, id in ipairs(redis.call('ZRANGE', idle_name(self.keys), -MOST_LOOKED_AT, -1)) do
     local group, used, fullness = self:of(id), {}, 0
     for i, limit in ipairs(group.limits) do
-      used[i], fullness = limit.used, math.max(fullness, limit.used / math.max(1, limit.max))
+      used[i], fullness = limit.used, math.max(fullness, limit.used / math.max(1, limit:capacity()))
     end
     if not is_idle(group) then
       shown[#shown + 1] = { id = id, used = used, fullness = fullness }
@@ -507,18 +507,18 @@ function group_limits:fullest(most)
   return { unpack(shown, 1, math.min(most, #shown)) }
 end
 
--- What stops the head of a group: the name of the limit that has room last, or `paused`, and for how many ms at least; -1 if that is
--- not known.
+-- What stops the head of a group alone: the name of the limit that has room last, or `paused`, and for how many ms at least; -1 if
+-- that is not known. Nil if nothing does.
 function group_limits:reason_of_stop(id, hits)
   local group, now_ms = self:of(id), self.call.now_ms
-  local reason, time = 'paused', group.paused_until
+  local reason, time = group.paused_until > 0 and 'paused' or nil, group.paused_until
   for _, limit in ipairs(group.limits) do
     local until_ms = limit:is_full_of_held(self.state) and math.huge or limit:room_at(self.state, hits)
     if not limit:fits_into(limit:free(), hits) and until_ms >= time then
       reason, time = limit.name, until_ms
     end
   end
-  return reason, time < math.huge and math.max(0, time - now_ms) or -1
+  return reason, reason and (time < math.huge and math.max(0, time - now_ms) or -1)
 end
 
 return group_limits

@@ -148,7 +148,7 @@ export class GroupLimits {
     if (this.#original) for (const name of this.#original.#groups.keys()) names.add(name);
     const groups = [...names].map((name) => this.#at(name));
     const fullness = ({ limits }: Group): number =>
-      Math.max(...limits.map(({ used, maximum }) => used / Math.max(1, maximum)));
+      Math.max(...limits.map(({ used, capacity }) => used / Math.max(1, capacity)));
     return groups
       .filter((group) => group.limits.length > 0 && !this.#isIdle(group))
       .map((group) => ({ group, fullness: fullness(group), id: encodeURIComponent(group.name) }))
@@ -157,17 +157,21 @@ export class GroupLimits {
       .map(({ group: { name, limits } }) => ({ name, used: limits.map(({ used }) => used) }));
   }
 
-  /** What stops the head of a group alone, as it is shown. */
-  reasonOfStop(name: string, hits: number): Pick<QueueListState, 'stoppedBy' | 'stoppedMillis'> {
+  /** What stops the head of a group alone, as it is shown; undefined if nothing does. */
+  reasonOfStop(
+    name: string,
+    hits: number,
+  ): Pick<QueueListState, 'stoppedBy' | 'stoppedMillis'> | undefined {
     const { limits, pausedUntil } = this.#at(name);
-    let stoppedBy = 'paused';
+    let stoppedBy = pausedUntil > -Infinity ? 'paused' : undefined;
     let until = pausedUntil;
     for (const limit of limits) {
       const roomAt = limit.isFullOfHeld ? Infinity : limit.roomAt(hits);
       if (limit.fitsAlone(hits) || roomAt < until) continue;
-      stoppedBy = limit.name ?? '';
+      stoppedBy = limit.name;
       until = roomAt;
     }
+    if (stoppedBy === undefined) return undefined;
     const millis = Math.max(0, until - this.now);
     return { stoppedBy, ...(millis < Infinity && { stoppedMillis: millis }) };
   }

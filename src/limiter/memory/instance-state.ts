@@ -75,10 +75,11 @@ export function approvalStatus(
  * @param most of the waiting requests, those whose turns come first
  */
 function placesIn(
-  { queue, groups }: ShownKey,
+  shown: ShownKey,
   now: number,
   most: number,
 ): Pick<InstanceDetail, 'queue' | 'lists' | 'listCount' | 'replicas'> {
+  const { queue } = shown;
   const places = queue.size;
   const lists = queue.lists();
   const longest = lists
@@ -90,19 +91,23 @@ function placesIn(
       .map((waiter) => ({ replica: undefined, waitedMillis: waitedMillis(waiter, now) })),
     // Nothing of a queue with one list.
     ...(lists.length > 0 && {
-      lists: longest.map(({ kind, name, size, head, stoppedUntil }) => ({
+      lists: longest.map(({ kind, name, size, head }) => ({
         kind,
         name,
         waiting: size,
         oldestMillis: waitedMillis(head, now),
-        ...(stoppedUntil !== undefined &&
-          stoppedUntil > now &&
-          groups?.reasonOfStop(name, head?.hits ?? 1)),
+        ...(kind === 'group' && stopOf(shown, now, name, head?.hits)),
       })),
       listCount: lists.length,
     }),
     replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
   };
+}
+
+/** What stops a group whose head finds room in what all share. */
+function stopOf({ groups, approvals, pausedUntil }: ShownKey, now: number, name: string, hits = 1) {
+  const isOpen = pausedUntil <= now && approvals.fit({ hits });
+  return isOpen && groups?.reasonOfStop(name, hits);
 }
 
 function waitedMillis(waiter: Queued | undefined, now: number): number {

@@ -67,7 +67,7 @@ export class Turns {
   stopOf(list: QueueList | undefined): string | undefined {
     if (list?.kind !== 'group' || this.#isClosed) return undefined;
     const head = this.queue.stoppedHead(list.name);
-    return head && this.approvals.groups?.reasonOfStop(list.name, head.hits ?? 1).stoppedBy;
+    return head && this.approvals.groups?.reasonOfStop(list.name, head.hits ?? 1)?.stoppedBy;
   }
 
   /** Returns why a check can't wait for its turn; undefined if it can. */

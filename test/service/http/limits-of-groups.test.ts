@@ -111,8 +111,14 @@ describe.each(bothLimiters(redis))('limits of each group, %s', (_, settings) => 
     const { status, headers } = await check('group=a');
     expect([status, Number(headers['retry-after'])]).toEqual([429, 600]);
     expect(await statuses('group=b', 'hits=1')).toEqual([200, 200]);
+    await wait('group=b', 1);
+    const paused = await wait('group=a', 2);
+    expect((await debugState(app.url, key)).Queue?.Lists).toMatchObject([
+      { Group: 'b', StoppedBy: 'tenant' },
+      { Group: 'a', StoppedBy: 'paused' },
+    ]);
     await ask('PUT', 'pauseMillis=0&group=a');
-    expect((await check('group=a')).status).toBe(200);
+    expect((await paused.answer).status).toBe(200);
   });
 
   test('a pause of the group "" stops the checks that name none', async () => {

@@ -304,7 +304,7 @@ export abstract class CountedLimit {
   abstract clear(): void;
 
   /** What may count at once. */
-  protected get capacity(): number {
+  get capacity(): number {
     return capacityOf({ maximum: this.maximum, algorithm: this.limit.algorithm });
   }
 
