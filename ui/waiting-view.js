@@ -24,7 +24,7 @@ function showLists({ lists = [], listCount = 0, groups = [] }) {
     makeList,
     fillList,
   );
-  showRest(byId('lists-rest'), listCount - lists.length);
+  showRest(byId('lists-rest'), listCount - lists.length, 'more that wait');
 }
 
 function makeList(list) {
@@ -34,7 +34,7 @@ function makeList(list) {
     make('th', { scope: 'row' }, ...titleOf(list)),
     make('td', { class: 'number', 'data-label': 'waiting' }),
     make('td', { class: 'number', 'data-label': 'longest wait' }),
-    make('td', { 'data-label': 'takes' }),
+    make('td', { 'data-label': 'used' }),
     make('td', { 'data-label': 'stopped by' }),
   );
 }
@@ -44,18 +44,19 @@ function titleOf({ kind, name }) {
   return name === '' ? [`no ${kind}`] : [`${kind} `, make('code', {}, name)];
 }
 
-function fillList({ children: [, waiting, oldest, takes, stopped] }, list) {
-  const { oldestMillis, takes: taken = [], stoppedBy, stoppedMillis } = list;
+function fillList({ children: [, waiting, oldest, used, stopped] }, list) {
+  const { oldestMillis, takes = [], stoppedBy, stoppedMillis } = list;
   setText(waiting, count(list.waiting));
   setText(oldest, oldestMillis === undefined ? '' : duration(oldestMillis));
-  setText(
-    takes,
-    taken
-      .map(({ limit, used, maximum }) => `${limit} ${count(used)} of ${count(maximum)}`)
-      .join(', '),
-  );
-  const wait = stoppedMillis === undefined ? 'until a release' : `for ${duration(stoppedMillis)}`;
-  setText(stopped, stoppedBy === undefined ? '' : `${stoppedBy}, ${wait}`);
+  const texts = takes.map(({ limit, used, most }) => `${limit} ${count(used)} of ${count(most)}`);
+  setText(used, texts.map(inOneLine).join(', '));
+  const end = stoppedMillis === undefined ? 'until a release' : `${duration(stoppedMillis)} left`;
+  setText(stopped, stoppedBy === undefined ? '' : `${stoppedBy}, ${inOneLine(end)}`);
+}
+
+/** The text without a place where a line may end. */
+function inOneLine(text) {
+  return text.replaceAll(' ', '\u00a0');
 }
 
 function showWaiters(detail) {
@@ -114,6 +115,6 @@ function leaseText(leaseMillis) {
     : `, lease expired ${duration(-leaseMillis)} ago: these places no longer count`;
 }
 
-function showRest(element, rest) {
-  setText(element, rest > 0 ? `and ${count(rest)} more` : '');
+function showRest(element, rest, what = 'more') {
+  setText(element, rest > 0 ? `and ${count(rest)} ${what}` : '');
 }

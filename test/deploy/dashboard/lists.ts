@@ -16,6 +16,11 @@ const PHONE = { width: 390, height: 844 };
 const LONGEST_NAME = 'a tenant with a name of as many bytes as the name of a group has';
 const HOUR = { window_millis: 3_600_000, max_requests_per_window: 1 };
 
+const BUCKET = {
+  ...{ algorithm: 'token_bucket', burst: 5 },
+  ...{ window_millis: 3_600_000, max_requests_per_window: 10 },
+};
+
 const LANES = { lanes: [{ name: 'interactive', head_start_millis: 30_000 }, { name: 'batch' }] };
 
 function triedKey(lists: 'lanes' | 'groups' | 'plain'): string {
@@ -24,7 +29,7 @@ function triedKey(lists: 'lanes' | 'groups' | 'plain'): string {
 
 export function describeLists(open: Open, redis: RedisForTests): void {
   describe('the lists of a key in the dashboard', () => {
-    const [lanes, groups, plain] = [uniqueKey(), uniqueKey(), uniqueKey()];
+    const [lanes, groups, plain, tenants] = [uniqueKey(), uniqueKey(), uniqueKey(), uniqueKey()];
     const app = useApp(() => ({ ...PATIENT_STORE, REDIS_URL: redis.url }), {
       rules: [
         {
@@ -35,6 +40,16 @@ export function describeLists(open: Open, redis: RedisForTests): void {
         },
         { key_pattern: groups, ...HOUR, queue: { fair: true } },
         { key_pattern: plain, ...HOUR },
+        {
+          key_pattern: tenants,
+          window_millis: HOUR.window_millis,
+          max_requests_per_window: 9,
+          queue: { fair: true },
+          limits: [
+            { ...HOUR, name: 'tenant', per: 'group', maxima: { gold: 4 } },
+            { name: 'pace', per: 'group', ...BUCKET },
+          ],
+        },
         { key_pattern: 'tried/.*', key_pattern_is_regex: true, ...HOUR },
         { key_pattern: 'tried/lanes/.*', key_pattern_is_regex: true, queue: LANES },
         { key_pattern: 'tried/groups/.*', key_pattern_is_regex: true, queue: { fair: true } },
@@ -63,11 +78,11 @@ export function describeLists(open: Open, redis: RedisForTests): void {
     });
 
     test('are its longest groups, and how many more there are', async () => {
-      const tenants = Array.from({ length: 21 }, (_, i) => `group=tenant-${i}`);
+      const others = Array.from({ length: 21 }, (_, i) => `group=tenant-${i}`);
       const longest = `group=${encodeURIComponent(LONGEST_NAME)}`;
-      await wait(groups, longest, longest, longest, 'hits=1', 'hits=1', ...tenants);
+      await wait(groups, longest, longest, longest, 'hits=1', 'hits=1', ...others);
       const { page, complaints } = await open(addressOf(app, groups), { viewport: PHONE });
-      await untilText(page, '#lists-rest', 'and 3 more');
+      await untilText(page, '#lists-rest', 'and 3 more that wait');
 
       const rows = page.locator('#list-rows th');
       expect((await rows.allTextContents()).slice(0, 3)).toEqual([
@@ -78,6 +93,34 @@ export function describeLists(open: Open, redis: RedisForTests): void {
       expect(await rows.count()).toBe(20);
       expect(await violationsOf(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).toBe(false);
+      expect(complaints).toEqual([]);
+    });
+
+    test('are its groups, with what each uses of limits of its own, and what stops it until when', async () => {
+      for (const group of ['tenant-1', 'gold', 'gold']) {
+        await send(app.url, 'POST', `${ratePath(tenants)}?group=${group}`);
+      }
+      await send(app.url, 'PUT', `${ratePath(tenants)}?pauseMillis=1800000&group=tenant-2`);
+      await wait(tenants, 'group=tenant-1', 'group=tenant-1', 'group=tenant-2');
+      const { page, complaints } = await open(addressOf(app, tenants));
+      await untilText(page, '#list-rows', 'paused');
+
+      const rows = await page.locator('#list-rows tr').all();
+      const texts = await Promise.all(rows.map((row) => row.locator('th, td').allInnerTexts()));
+      const span = expect.stringMatching(/^\d+(\.\d)? m?s$/);
+      expect(texts.map((cells) => cells.map((cell) => cell.replaceAll('\u00a0', ' ')))).toEqual([
+        [
+          ...['group tenant-1', '2', span, 'tenant 1 of 1, pace 1 of 5'],
+          expect.stringMatching(/^tenant, 59 min \d+ s left$/),
+        ],
+        [
+          ...['group tenant-2', '1', span, 'tenant 0 of 1, pace 0 of 5'],
+          expect.stringMatching(/^paused, 29 min \d+ s left$/),
+        ],
+        ['no group', '0', '', 'tenant 1 of 1, pace 1 of 5', ''],
+        ['group gold', '0', '', 'tenant 2 of 4, pace 2 of 5', ''],
+      ]);
+      expect(await violationsOf(page)).toEqual([]);
       expect(complaints).toEqual([]);
     });
 

@@ -2,7 +2,12 @@ import type { RequestHandler } from 'express';
 
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
-import { calendarOf, hasSettableWindow, limitOfGroup } from '../../../limiter/limits.js';
+import {
+  calendarOf,
+  capacityOf,
+  hasSettableWindow,
+  limitOfGroup,
+} from '../../../limiter/limits.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
@@ -93,7 +98,7 @@ function groupsOf({ groups = [], limitsOfGroups = [] }: InstanceDetail) {
     takes: limitsOfGroups.map((limit, i) => ({
       limit: limit.name,
       used: used[i] ?? 0,
-      maximum: limitOfGroup(limit, name).maximum,
+      most: capacityOf(limitOfGroup(limit, name)),
     })),
   }));
 }
