@@ -20,7 +20,7 @@
 --         places        how many places the caller has
 --         limits        the limits in force
 --         used          what counts of them: see `room.used`
---         groups        the same of the groups of those asked about, and of those it approves: see `room.used_of_groups`
+--         groups        the same of the groups of the waiters that the call asks about or approves: see `room.used_of_groups`
 --         at            the time of this call in ms since 1970
 --         unclaimed     how many unclaimed approvals have lapsed since a reply told it
 --         putBack       the claims (lib/requests) of the waiters that were put back

@@ -17,7 +17,7 @@ const TOGETHER = 50;
 /** Approved one by one after pauses in which Redis becomes cold. */
 const APPROVED_COLD = 100;
 const COLD_MILLIS = 20;
-/** So many calls are enough to find that all groups are stopped. */
+/** This many calls find that all groups are stopped. */
 const STOPPING_CALLS = 30;
 
 const lane = (i) => ({ kind: 'lane', name: `lane-${i}`, headStartMillis: 1000 * i });

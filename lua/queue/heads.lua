@@ -64,8 +64,8 @@ end
 
 -- Goes on with a walk. `stops_of(entry)`: what a waiter that counts stops, or nil if it may be taken. Calls
 -- `on(entry, counts, stops, of)` for each entry: whether its waiter counts, what it stops, and its list. Returns those that may
--- be taken, at most this number, those that may not, whether there are no more, and, apart from those, the heads that stop their
--- groups alone.
+-- be taken, at most this number, those that may not, whether there are no more, and, as a list of their own, the heads that stop
+-- their groups alone.
 local function go_on(state, tally, walk, now_ms, most, stops_of, on)
   local taken, stopped, stopped_alone = {}, {}, nil
   while #taken < most do

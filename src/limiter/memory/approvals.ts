@@ -126,7 +126,7 @@ export class Approvals {
     return this.limitsOf(terms.list).some((limit) => limit.hasAllIds(isHeld(terms), unclaimed));
   }
 
-  /** Whether the key has no room for the group of a check, of which nothing counts yet. Those who wait are bounded by the queue. */
+  /** Whether the key has no room for the group of a check, of which nothing counts yet. The queue bounds waiters. */
   isFullForGroup({ list }: RequestTerms): boolean {
     if (list?.kind !== 'group' || !list.hasLimits || !this.groups) return false;
     return this.groups.declared.length > 0 && this.groups.isFullFor(list.name);

@@ -204,7 +204,7 @@ export class GroupsSeen {
     for (const id of approved) {
       const waiter = stored.waiting.get(id);
       const isOver = withdrawn.has(id) || (waiter && !countsAt(stored, waiter, now));
-      // The first check that got it, or a place; if a check has ended an earlier wait, of those after it.
+      // The first check that got it, or a place; if a check has ended an earlier wait, the first one after that.
       const ofId = checks.filter(([check]) => check.id === id);
       const ended = ofId.findLastIndex(([, verdict]) => verdict === VERDICT.waitExpired);
       const got = ofId.slice(ended + 1).find(([, it]) => Number(it) >= VERDICT.approved);

@@ -43,9 +43,9 @@ export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
 export const LIMITS_OF_GROUPS = ['g', 'h'] as const;
 /** The groups that checks name. */
 export const GROUPS = ['x', 'y', ''] as const;
-/** So many worlds have limits of groups. */
+/** The share of worlds that have limits of groups. */
 const OF_GROUPS_CHANCE = 0.1;
-/** Of these, so many have fewer groups than checks name. */
+/** The share of these that allow fewer groups than checks name. */
 const FEW_GROUPS_CHANCE = 0.3;
 const MANY_GROUPS = 100;
 

@@ -73,7 +73,7 @@ function firstsOf({ waiting }: Pick<Snapshot, 'waiting'>): Map<string, string> {
   );
 }
 
-/** The groups that have waited before a call and wait on, of whom nobody has left but by an approval, and none is stopped. */
+/** The groups that have waited before a call and wait on, which waiters have left by approvals only, and which are not stopped. */
 function groupsThatWait({ run, stored, after, approved }: JudgedCall): string[] {
   const recoveryUntil = Math.max(stored.state?.recoveryUntil ?? 0, after.state?.recoveryUntil ?? 0);
   const kinds = [stored, after].map(({ lists }) => lists.kinds[0]);

@@ -2,7 +2,7 @@ import type { StoredFields } from '../stored-counts.js';
 
 /** What a key stores of a group: lua/limits/group-limits.lua. */
 export interface StoredGroup {
-  /** What was stored with another number than the key has counts no longer. */
+  /** A group that was stored with another number than the key has counts no longer. */
   readonly number: number;
   /** Its limits, as the text of limits has them. */
   readonly limits: string;

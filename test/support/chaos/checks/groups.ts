@@ -14,7 +14,7 @@ interface Taken {
 
 /**
  * Groups that got more than the limit that each has to itself: what clients were told, by group and key, in any span of its
- * length. What may have been released does not count.
+ * length. Approvals that may have been released do not count.
  */
 export function overspentByGroups(evidence: Evidence): string[] {
   return [...takenByGroups(evidence).values()].flatMap((all) =>
