@@ -1,6 +1,7 @@
 import { RequestIdConflictError, StoreFullError, UnavailableError } from '../errors.js';
 import type { Decision, Quota, RejectedReport, RemainingReport } from '../limiter.js';
-import type { Limits } from '../limits.js';
+import { forEachLimit, type Limits } from '../limits.js';
+import type { QueueList } from '../queue-order.js';
 import { claimOf, type OtherTerm, type RequestTerms } from '../request.js';
 import type { Approvals } from './approvals.js';
 import type { WaitingQueue } from './queue/waiting-queue.js';
@@ -62,6 +63,19 @@ export function decisionOf(
     default:
       throw new RequestIdConflictError(decision);
   }
+}
+
+/** Returns what the limits have left that count the checks of a list, as of the last operation. */
+export function quotaOf(
+  now: number,
+  { limits, groups }: Approvals,
+  pausedUntil: number,
+  list: QueueList | undefined,
+): Quota {
+  const quota = forEachLimit(limits, (limit) => limit.quota(now, pausedUntil));
+  if (list?.kind !== 'group' || !groups) return { limits: quota };
+  const ofGroup = groups.quotaOf(now, list.name, pausedUntil);
+  return { ...ofGroup, limits: [...quota, ...ofGroup.limits] };
 }
 
 /** Returns what becomes of a check that does not wait. */

@@ -13,11 +13,11 @@ import type {
   RequestStatus,
 } from '../limiter.js';
 import { UnavailableError } from '../errors.js';
-import { forEachLimit } from '../limits.js';
 import type { QueueList } from '../queue-order.js';
 import {
   decideAtOnce,
   type InstanceDecision,
+  quotaOf,
   type RecordDecision,
   rejectionOf,
 } from './instance-decision.js';
@@ -321,15 +321,7 @@ export class Instance {
 
   /** As of the last operation. @param list whose limits it has */
   quota(now: number, list?: QueueList): Quota {
-    const { limits, groups } = this.approvals;
-    const quota = forEachLimit(limits, (limit) => limit.quota(now, this.#pausedUntil));
-    if (list?.kind !== 'group' || !groups) return { limits: quota };
-    const { limits: ofGroup, groupPausedMillis } = groups.quotaOf(
-      now,
-      list.name,
-      this.#pausedUntil,
-    );
-    return { limits: [...quota, ...ofGroup], groupPausedMillis };
+    return quotaOf(now, this.approvals, this.#pausedUntil, list);
   }
 
   /** A copy of what decides checks, to look at. It tells nobody of approvals from the queue, and has no records. */
