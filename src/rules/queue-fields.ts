@@ -27,7 +27,7 @@ const OF_GROUPS = ['max_requests_in_queue_per_group', 'weights'] as const;
 
 /** An object with the names of groups. @param none whether it may name the group of checks that name none */
 function byGroup<Value extends z.ZodType>(value: Value, none?: typeof NO_GROUP) {
-  return z.record(z.string(), value, 'must be an object').check(({ value, issues }) => {
+  const record = z.record(z.string(), value, 'must be an object').check(({ value, issues }) => {
     for (const group of Object.keys(value)) {
       const { error } = groupName.safeParse(group);
       if (!error || group === none) continue;
@@ -36,6 +36,14 @@ function byGroup<Value extends z.ZodType>(value: Value, none?: typeof NO_GROUP) 
       return;
     }
   });
+  // A record would leave it out without a word.
+  return z
+    .unknown()
+    .refine(
+      (given) => !Object.hasOwn({ ...(given as object) }, '__proto__'),
+      'must not name a group __proto__',
+    )
+    .pipe(record);
 }
 
 export function maximaOfGroups(maximum: z.ZodType<number>) {

@@ -127,7 +127,7 @@ export const ofKeyChange = {
       "With `remaining`: the name of a limit of the key that is a fixed window; by default, and with `default`, the key's own limit.",
     ),
     group: pauseSchema.shape.group.describe(
-      'The group that is paused, or whose limit is meant, in a key with fair groups; empty for the checks that name none. Without it, a pause is of the whole key, and a limit of each group is that of the checks that name none.',
+      'The group that is paused, or whose limit is meant, in a key with fair groups; empty for the checks that name none. Without it, a pause stops the whole key, and a report for a limit of each group is about the checks that name no group.',
     ),
   }),
 };

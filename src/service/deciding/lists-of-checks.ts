@@ -46,14 +46,15 @@ export function inItsList<Asked extends NamedList>(
 
 /**
  * Returns the group whose limit a report is about; undefined if all share it.
- * @throws ServiceError INVALID_PARAMETER if it names a group, but no limit that each group has to itself
+ * @throws ServiceError INVALID_PARAMETER if it names a group, and a limit that all share
  */
 export function groupOfReport(
   { limit: wanted, group }: RemainingReport,
   { limits }: Pick<KeyPolicy, 'limits'>,
 ): string | undefined {
   const limit = limits.find(({ name }) => name === wanted);
-  if (limit?.perGroup) return group ?? NO_GROUP;
+  // The limiter rejects a limit that the key does not have, and names all that it has.
+  if (!limit || limit.perGroup) return group ?? NO_GROUP;
   if (group === undefined) return undefined;
   throw invalidParameter('group', 'be left out: all groups share the limit');
 }

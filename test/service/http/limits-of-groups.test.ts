@@ -129,6 +129,11 @@ describe.each(bothLimiters(redis))('limits of each group, %s', (_, settings) => 
   test('a report for the limit of one group fills it alone', async () => {
     expect((await ask('PUT', 'remaining=0&limit=tenant&group=gold')).status).toBe(200);
     expect(await statuses('group=gold', 'group=a')).toEqual([429, 200]);
+    for (const query of ['remaining=0&limit=tenants&group=gold', 'remaining=0&limit=tenants']) {
+      expect((await ask('PUT', query)).json()).toMatchObject({
+        error: 'limit must be one of the limits of the key: default, tenant, tokens',
+      });
+    }
   });
 
   test('of more groups than MAX_GROUPS_PER_KEY are a 503, until nothing counts in one', async () => {

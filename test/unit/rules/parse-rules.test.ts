@@ -457,6 +457,12 @@ describe('fields of the queue', () => {
       [{ per: 'group', maxima: { a: -1 } }, FAIR, 'maxima.a must be a whole number from 0'],
       [{ per: 'group', maxima: { ['a'.repeat(65)]: 1 } }, FAIR, 'maxima must have names of groups'],
       [{ per: 'group', maxima: many }, FAIR, 'maxima must have at most 100 groups'],
+      [
+        { per: 'group', maxima: { ['__proto__']: 1 } },
+        FAIR,
+        'maxima must not name a group __proto__',
+      ],
+      [{ per: 'group', maxima: [1] }, FAIR, 'maxima must be an object'],
     ])('with %j and the queue %j is rejected', (more, queue, problem) => {
       const rule = { ...limited(more), queue };
       expect(() => parse(rule)).toThrow(`keys[0].limits[0].${problem}`);
