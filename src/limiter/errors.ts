@@ -5,8 +5,8 @@ const REASONS = {
   store_unavailable: 'store unavailable',
   /** The store has no room for a new key. Existing keys are still decided. */
   store_full: 'store full',
-  /** The store keeps no more ids of approvals for the key's window, or no more holds, although the maximum is not reached. */
-  key_full: 'too many approvals of the key',
+  /** The store keeps no more ids of approvals for the key's window, or no more holds, although the maximum is not reached, or no more groups. */
+  key_full: 'too many approvals, holds or groups of the key',
   /** This replica stops before the turn of the request. Another replica may be asked. */
   shutting_down: 'shutting down',
   /** This replica stops, and the place of the request is kept. Another replica may be asked at once. */

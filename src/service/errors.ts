@@ -257,8 +257,9 @@ export const ERRORS = {
   },
   KEY_FULL: {
     status: 503,
-    message: 'too many approvals of the key',
-    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held, and its maximum is higher; or `MAX_GROUPS_PER_KEY` groups count',
+    message:
+      'the key has too many approvals, holds or groups: try again later, or raise MAX_IDS_PER_KEY, MAX_HOLDS_PER_KEY or MAX_GROUPS_PER_KEY',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held, and its maximum is higher; or `MAX_GROUPS_PER_KEY` groups of the key count, are stopped or are paused',
     retryAfter: 1,
   },
   SHUTTING_DOWN: {

@@ -23,7 +23,7 @@ export const STORE_FAILURES = {
     code: 'STORE_FULL',
   },
   key_full: {
-    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, `MAX_HOLDS_PER_KEY` are held, or `MAX_GROUPS_PER_KEY` groups count',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, `MAX_HOLDS_PER_KEY` are held, or `MAX_GROUPS_PER_KEY` groups of the key count, are stopped or are paused',
     code: 'KEY_FULL',
   },
   too_many_waiters: {

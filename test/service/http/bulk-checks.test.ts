@@ -371,7 +371,12 @@ describe('the policies of elements', () => {
     const failures = [
       { status: 503, error: 'store unavailable', retryAfter: 1 },
       { status: 503, error: 'shutting down', retryAfter: 1 },
-      { status: 503, error: 'too many approvals of the key', retryAfter: 1 },
+      {
+        status: 503,
+        error:
+          'the key has too many approvals, holds or groups: try again later, or raise MAX_IDS_PER_KEY, MAX_HOLDS_PER_KEY or MAX_GROUPS_PER_KEY',
+        retryAfter: 1,
+      },
       { status: 500, error: 'internal error' },
     ];
     expect(checked).toStrictEqual([

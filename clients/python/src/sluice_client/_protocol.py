@@ -29,7 +29,8 @@ STOPPING = "shutting down"
 # The messages of the 503s that are certain to have counted nothing.
 COUNTED_NOTHING = (
     "store full: no room for another key",
-    "too many approvals of the key",
+    "the key has too many approvals, holds or groups: "
+    "try again later, or raise MAX_IDS_PER_KEY, MAX_HOLDS_PER_KEY or MAX_GROUPS_PER_KEY",
     "shutting down",
     "too many waiters on this replica",
     "too many waiters of this caller on this replica",
