@@ -45,13 +45,15 @@ const KNOWN_UNITS: Readonly<Record<keyof ReportedLimits, true>> = {
   outputTokens: true,
   perGroup: true,
 };
+/** Any other value of `pausesKey`, as plain JavaScript may have, would pause the whole key. */
+const PAUSES: readonly unknown[] = [true, false, 'group'];
 
 /**
  * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait. If there was no
  * connection to send a request on, its approval is released; after any other failure the approval stays, since the
  * request may have arrived.
  * @returns a drop-in `fetch`, which also throws as `permit` does
- * @throws TypeError for an unknown option or unit
+ * @throws TypeError for an unknown option, unit or value of `pausesKey`
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
   demandKnown(options, KNOWN_OPTIONS);
@@ -59,6 +61,10 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
   const { fetch: send = fetch, ...asking } = others;
   const limits = reportsRemaining === true ? { requests: OWN_LIMIT } : reportsRemaining;
   if (limits) demandKnown(limits, KNOWN_UNITS);
+  if (!PAUSES.includes(pausesKey)) {
+    const given = JSON.stringify(pausesKey);
+    throw new TypeError(`pausesKey must be true, false or 'group', not ${given}`);
+  }
   const reports = limits ? new RemainingReports(client, limits, asking.group) : undefined;
   const pausedGroup = pausesKey === 'group' ? asking.group : undefined;
   return async (input, init) => {

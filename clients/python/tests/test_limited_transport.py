@@ -526,6 +526,10 @@ class TestMistakes:
             LimitedTransport(sluice, "key", **options)
         assert str(raised.value) == message
 
+    def test_another_value_of_pauses_key_is_told(self) -> None:
+        with SluiceClient(GONE) as sluice, pytest.raises(ValueError, match="pauses_key must be .*, not 'groups'"):
+            LimitedTransport(sluice, "key", pauses_key="groups")  # type: ignore[arg-type]
+
     def test_a_key_of_another_type_is_told(self) -> None:
         with SluiceClient(GONE) as sluice, pytest.raises(TypeError, match="key must be a str or a function .*, not 5"):
             LimitedTransport(sluice, 5)  # type: ignore[arg-type]

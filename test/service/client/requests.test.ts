@@ -220,6 +220,13 @@ test.each<[string, () => unknown, string]>([
   expect(make).toThrow(`unknown option ${message}`);
 });
 
+test.each(['groups', { group: 'a' }, 1])('limitedFetch does not take %j for pausesKey', (given) => {
+  const options = any({ keyOf: () => 'a', pausesKey: given });
+  expect(() => limitedFetch(unreachable, options)).toThrow(
+    new TypeError(`pausesKey must be true, false or 'group', not ${JSON.stringify(given)}`),
+  );
+});
+
 test.each<[string, () => Promise<unknown>, string]>([
   ['check', () => unreachable.check('a', misspelt('hitz')), 'hitz; did you mean hits?'],
   [

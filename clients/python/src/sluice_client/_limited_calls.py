@@ -62,6 +62,9 @@ class LimitedCalls(Generic[Request, Response]):
         self._key = key
         self._never_sent = never_sent
         self._pauses_key = options.pop("pauses_key", False)
+        # Any other value would pause the whole key.
+        if self._pauses_key not in (True, False, "group"):
+            raise ValueError(f"pauses_key must be True, False or 'group', not {self._pauses_key!r}")
         group = options.get("group")
         self._paused_group = group if self._pauses_key == "group" else None
         self._reports = _reports_to(core, options.pop("reports_remaining", False), group)
