@@ -36,7 +36,7 @@ export class Approvals {
     readonly bounds: InstanceBounds,
     /** Holds the ids. */
     readonly budget: MemoryBudget,
-    /** Of the key; undefined for a look at the approvals alone. */
+    /** Of the key; undefined only in tests of approvals alone. */
     public queue?: WaitingQueue,
   ) {
     this.window = createWindow(now, own);
