@@ -9,6 +9,7 @@
 --     millisToWindowEnd                              below 0 if the window has ended
 --     limits                                         the limits in force, or '' if it does not know them
 --   maxHolds                                       with holds: the most that the key may have
+--   maxGroups                                      with groups: the most that the key may have, see limits/group-limits
 --   requests                                       what its checks ask for, see lib/requests: a list, or one for all of them
 
 local approvals = require 'lib/approvals'

@@ -43,11 +43,6 @@ export type QueueList =
       readonly headStartMillis?: number | undefined;
     };
 
-/** Whether it is a group that limits count apart. */
-export function isLimitedGroup(list: QueueList | undefined): boolean {
-  return list?.kind === 'group' && list.hasLimits === true;
-}
-
 /** As many lists of a key are shown. */
 export const MOST_LISTS_SHOWN = 20;
 

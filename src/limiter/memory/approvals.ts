@@ -128,7 +128,7 @@ export class Approvals {
 
   /** Whether the key has no room for the group of a check, of which nothing counts yet. The queue bounds waiters. */
   isFullForGroup({ list }: RequestTerms): boolean {
-    if (list?.kind !== 'group' || !list.hasLimits || !this.groups) return false;
+    if (list?.kind !== 'group' || !this.groups) return false;
     return this.groups.declared.length > 0 && this.groups.isFullFor(list.name);
   }
 

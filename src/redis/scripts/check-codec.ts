@@ -1,6 +1,6 @@
 import type { KeyLimits, LimitsOf, Overrides, Quota, RequestTrace } from '../../limiter/limiter.js';
 import { ownLimit } from '../../limiter/limits.js';
-import { isLimitedGroup, type QueueList } from '../../limiter/queue-order.js';
+import type { QueueList } from '../../limiter/queue-order.js';
 import { isHeld } from '../../limiter/request.js';
 import type { KeyNames } from '../shared/key-names.js';
 import {
@@ -192,9 +192,9 @@ function encodeSpecial(
   const saysRequests = !arePlain || (mayHaveWaiters && checks.some(hasList));
   if (!saysRequests && !ceilings && !waiting) return '';
   const maxHolds = checks.some(({ request }) => isHeld(request)) ? maxHoldsPerKey : undefined;
-  const maxGroups = checks.some(({ request: { list } }) => isLimitedGroup(list))
-    ? maxGroupsPerKey
-    : undefined;
+  // Other replicas may have rules with limits of groups.
+  const namesGroup = checks.some(({ request: { list } }) => list?.kind === 'group');
+  const maxGroups = saysRequests && namesGroup ? maxGroupsPerKey : undefined;
   const ofBatch = JSON.stringify({ ceilings, ...overrides, waiting, maxHolds, maxGroups });
   if (!saysRequests) return ofBatch;
   const said = checks.map(({ request, number }) => JSON.stringify(sayRequest(request, { number })));

@@ -7,7 +7,7 @@ import type {
   RejectedReport,
   Remaining,
 } from '../../limiter/limiter.js';
-import { isLimitedGroup, MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
+import { MOST_LISTS_SHOWN } from '../../limiter/queue-order.js';
 import type { KeyNames } from '../shared/key-names.js';
 import { decodeExamined, decodePeek, keysToExamine } from './looks-codec.js';
 import { encodeGroup, sayList, sayRequest } from './requests-codec.js';
@@ -124,7 +124,7 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
   peek: {
     script: 'peek',
     encode: (request, { key }, { limitsOf, maxHoldsPerKey: maxHolds, maxGroupsPerKey }) => {
-      const maxGroups = isLimitedGroup(request.list) ? maxGroupsPerKey : undefined;
+      const maxGroups = request.list?.kind === 'group' ? maxGroupsPerKey : undefined;
       const { ceilings } = limitsOf(key);
       return [JSON.stringify(sayRequest(request, { ceilings, maxHolds, maxGroups }))];
     },

@@ -11,7 +11,7 @@ export function checkBoundOfGroups(call: JudgedCall, most: number): void {
   const { run, reply, stored, after } = call;
   const { script, batches, now } = run;
   const [{ checks, maxGroups } = {}] = batches;
-  // A check may join, and another take the room before it is approved. By rules without limits of groups, the bound is unknown.
+  // A check may join, and another take the room before it is approved. Plain checks say no bound.
   const isCheck = batches.length === 1 && checks?.length === 1 && maxGroups !== undefined;
   const isJudged = isCheck || script === 'pause';
   if (!isJudged || stored.state?.groupsNumber !== after.state?.groupsNumber) return;
