@@ -38,7 +38,7 @@ local verdicts = require 'lib/verdicts'
 -- A key that a check would begin, and the tally of its queue, which may be left from one that Redis has lost.
 local function begin(keys, call)
   local state = stored.new(call, nil, call.rules)
-  -- The stored groups are those of the key before.
+  -- The stored groups are those of the key before, which a check would remove.
   state.groups_number = -1
   group_limits.begin(keys, state, call)
   for _, limit in ipairs(state.limits) do

@@ -123,8 +123,9 @@ end
 
 -- Reads a group as of the call.
 local function read(self, id)
-  local text = redis.call('HMGET', hash_name(self.keys), id)[1]
-  local stored, number = text and cjson.decode(text) or {}, self.state.groups_number
+  local number = self.state.groups_number
+  local text = number >= 0 and redis.call('HMGET', hash_name(self.keys), id)[1]
+  local stored = text and cjson.decode(text) or {}
   local paused_until, idle_at = stored.paused_until or 0, stored.idle_at
   local is_known = text and (stored.number or 0) == number
   stored = is_known and stored or {}
@@ -233,12 +234,10 @@ function group_limits.take_rules(keys, state, call)
   if state.groups_are_new and #state.of_groups > 0 then
     state.groups:count_held()
   end
-  if not keys.is_read_only then
-    lists.bring_all_back(keys)
-    if state.groups_are_new then
-      -- All may be idle.
-      lists.make_all_due(idle_name(keys))
-    end
+  lists.bring_all_back(keys)
+  if state.groups_are_new and not keys.is_read_only then
+    -- All may be idle.
+    lists.make_all_due(idle_name(keys))
   end
 end
 
@@ -422,7 +421,7 @@ end
 
 -- Of how many groups something is stored after the call, as far as it has looked at them.
 local function count_busy(self)
-  local count = redis.call('HLEN', hash_name(self.keys))
+  local count = self.state.groups_number >= 0 and redis.call('HLEN', hash_name(self.keys)) or 0
   for _, group in pairs(self.by_id) do
     local will_be, is_stored = is_kept(self, group) and true or false, group.text and true or false
     if will_be ~= is_stored then
@@ -439,7 +438,8 @@ function group_limits:is_full_for(id)
     return false
   elseif self.keys.is_read_only then
     for _, due in ipairs(due_groups(self)) do
-      self:of(due)
+      -- As in forget_idle: its time has come, whatever is stored with it.
+      self:of(due).is_changed = true
     end
     return count_busy(self) >= most
   end

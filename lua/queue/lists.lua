@@ -139,13 +139,17 @@ end
 
 -- Until when the group that may have room first is stopped, later than `after`, in ms since 1970; nil if none is.
 function lists.first_stopped_until(keys, after)
+  if keys.are_all_back then
+    return nil
+  end
   local name = lists.heads_name(keys, 'stopped')
   return tonumber(redis.call('ZRANGE', name, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
 end
 
 -- The heads of at most `most` groups that are stopped no later than this.
 function lists.heads_due(keys, now_ms, most)
-  return reads.add(redis.call('ZRANGE', lists.heads_name(keys, 'stopped'), '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, most), 1)
+  local until_ms = keys.are_all_back and '+inf' or now_ms
+  return reads.add(redis.call('ZRANGE', lists.heads_name(keys, 'stopped'), '-inf', until_ms, 'BYSCORE', 'LIMIT', 0, most), 1)
 end
 
 -- The time of all members of a sorted set has come, whose scores are times.
@@ -159,7 +163,11 @@ end
 
 -- All groups that are stopped may have room.
 function lists.bring_all_back(keys)
-  lists.make_all_due(lists.heads_name(keys, 'stopped'))
+  if keys.is_read_only then
+    keys.are_all_back = true
+  else
+    lists.make_all_due(lists.heads_name(keys, 'stopped'))
+  end
 end
 
 -- The head of a list in the order of turns, if it is this entry.

@@ -56,7 +56,7 @@ export class Approvals {
       limit.copy(this, i === 0 ? window : undefined),
     );
     const holds = original.holds;
-    this.holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy();
+    this.holds = holds?.areCurrentAt(lookedAt) ? holds : holds?.copy(this);
     this.groups = original.groups?.copy(this);
     this.#releasedAt = original.#releasedAt;
   }
@@ -436,11 +436,7 @@ export class Approvals {
 
   #addHeld(now: number, id: string, terms: RequestTerms, state: HeldState): boolean {
     if (!this.#take(id, terms, true)) return false;
-    this.holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget, (group, hasChanged) => {
-      // Whether it was idle is decided before it changes.
-      if (hasChanged) this.groups?.noteChange(group);
-      else this.groups?.limitsOf(group);
-    });
+    this.holds ??= new Holds(this.bounds.maxHoldsPerKey, this.budget, this);
     if (this.holds.add(now, id, terms, state)) return true;
     for (const limit of this.limitsOf(terms.list)) limit.giveBack(id, true);
     return false;
@@ -457,6 +453,12 @@ export class Approvals {
     if (!this.groups) return undefined;
     const list = this.holds?.get(id)?.request.list;
     return list?.kind === 'group' ? list.name : this.groups.groupOf(id);
+  }
+
+  noteHeld(group: string, hasChanged: boolean): void {
+    // Whether it was idle is decided before it changes.
+    if (hasChanged) this.groups?.noteChange(group);
+    else this.groups?.limitsOf(group);
   }
 
   noteGroupNamed(name: string | undefined): void {

@@ -144,9 +144,7 @@ export class GroupLimits {
 
   /** The groups that have most of their limits, at most this number. */
   fullest(most: number): GroupState[] {
-    const names = new Set(this.#groups.keys());
-    if (this.#original) for (const name of this.#original.#groups.keys()) names.add(name);
-    const groups = [...names].map((name) => this.#at(name));
+    const groups = this.#names.map((name) => this.#at(name));
     const fullness = ({ limits }: Group): number =>
       Math.max(...limits.map(({ used, capacity }) => used / Math.max(1, capacity)));
     return groups
@@ -212,8 +210,7 @@ export class GroupLimits {
 
   /** How many groups a copy remembers. */
   #countKept(original: GroupLimits): number {
-    const names = new Set([...original.#groups.keys(), ...this.#groups.keys()]);
-    const kept = [...names].filter((name) => {
+    const kept = this.#names.filter((name) => {
       const untouched = this.#groups.has(name) ? undefined : original.#groups.get(name);
       return untouched && untouched.idleAt > this.now ? true : this.#isKept(this.#at(name));
     });
@@ -253,10 +250,16 @@ export class GroupLimits {
 
   /** The groups that may have more room than before the operation, which are to have their turns again if they were stopped. */
   takeChanged(): readonly string[] {
-    const all = this.#haveAllRoom ? [...this.#groups.values()] : this.#current;
-    const changed = all.filter((group) => this.#haveAllRoom || this.#mayHaveRoom(group));
+    if (!this.#haveAllRoom)
+      return this.#current.filter((group) => this.#mayHaveRoom(group)).map(({ name }) => name);
     this.#haveAllRoom = false;
-    return changed.map(({ name }) => name);
+    return this.#names;
+  }
+
+  /** The names of all groups of which something is remembered. */
+  get #names(): readonly string[] {
+    const ofOriginal = this.#original ? this.#original.#groups.keys() : [];
+    return [...new Set([...this.#groups.keys(), ...ofOriginal])];
   }
 
   #mayHaveRoom(group: Group): boolean {

@@ -30,6 +30,12 @@ export interface Held {
   readonly size: number;
 }
 
+/** What holds have to tell their key. */
+export interface KeyOfHolds {
+  /** What is held in a group is about to change, or has. */
+  readonly noteHeld: (group: string, hasChanged: boolean) => void;
+}
+
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
 export class Holds {
   readonly #holds = new Map<string, Hold>();
@@ -46,8 +52,7 @@ export class Holds {
   constructor(
     private readonly max: number,
     private readonly budget: MemoryBudget,
-    /** Called when what is held in a group is about to change, and when it has. */
-    private readonly onGroup: (name: string, hasChanged: boolean) => void = () => undefined,
+    private key?: KeyOfHolds,
   ) {}
 
   /** The hits of all held approvals. */
@@ -95,9 +100,10 @@ export class Holds {
   }
 
   /** Returns a copy to which holds may be added, and in which they may end. */
-  copy(): Holds {
+  copy(key: KeyOfHolds): Holds {
     const copy = new Holds(this.max, UNBOUNDED_BUDGET);
     for (const hold of this.#order.all) copy.#put({ ...hold });
+    copy.key = key;
     copy.#firstLapse = this.#firstLapse;
     return copy;
   }
@@ -239,14 +245,14 @@ export class Holds {
     if (state === 'unclaimed' && !isHeld(request)) this.#unclaimedNotHeld += sign;
     const { list } = request;
     if (!list) return;
-    if (list.kind === 'group') this.onGroup(list.name, false);
+    if (list.kind === 'group') this.key?.noteHeld(list.name, false);
     this.#ofLists ??= new Map();
     const name = list.kind === 'lane' ? list.name : stoppedGroup(list.name);
     const before = this.#ofLists.get(name) ?? NOTHING;
     const size = before.size + sign;
     if (size > 0) this.#ofLists.set(name, { hits: before.hits + hits, size });
     else this.#ofLists.delete(name);
-    if (list.kind === 'group') this.onGroup(list.name, true);
+    if (list.kind === 'group') this.key?.noteHeld(list.name, true);
   }
 
   #remove(hold: Hold): void {

@@ -346,6 +346,7 @@ export class Instance {
       const { bounds } = approvals;
       approvals = new Approvals(now, this.#rules.limits, bounds, UNBOUNDED_BUDGET, this.#queue);
       approvals.copyFrom(this.approvals, now);
+      approvals.begin(now);
       hasRolled = approvals.roll(now, approvals.window.millis);
     }
     const { groups } = approvals;

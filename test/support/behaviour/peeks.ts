@@ -1,5 +1,6 @@
 import type { Peek, PeekRequest } from '../../../src/limiter/limiter.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
+import { group } from '../instance-in-memory.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import type { DeclaredLimits } from '../limits.js';
 import { ShortCalendar } from '../short-calendar.js';
@@ -177,6 +178,48 @@ export function describePeeks(name: string, createHarness: HarnessFactory): void
       expect(await turn()).toBe('approved');
       await harness.advance(1500);
       expect(await turn({ holdMillis: 2500 })).toBe('approved');
+    });
+
+    describe('of a key with limits of each group', () => {
+      const [A, B] = [group('a'), group('b')];
+      const perGroup = { maxima: new Map() };
+      const share = {
+        name: 'tenant',
+        windowMillis: 5000,
+        counts: 'hits',
+        keepsReleased: false,
+      } as const;
+      const withMaximum = (maximum: number): DeclaredLimits => ({
+        ...LIMITS,
+        maxRequests: 9,
+        further: [{ ...share, maximum, perGroup }],
+      });
+      beforeEach(async () => {
+        limits = withMaximum(1);
+        await key.restart(() => limits, { maxGroupsPerKey: 1 });
+      });
+
+      test('sees that a hold in another group has lapsed', async () => {
+        await approve({ list: A, holdMillis: 7000 });
+        await expect(peek({ list: B })).rejects.toMatchObject({ reason: 'key_full' });
+        await harness.advance(7000);
+        expect(await turn({ list: B })).toBe('approved');
+      });
+
+      test('sees that nothing counts in groups once the rules had no such limits', async () => {
+        await approve({ list: A });
+        limits = { ...LIMITS, maxRequests: 9 };
+        await approve({ list: group('c'), hits: 2 });
+        limits = withMaximum(1);
+        expect(await turn({ list: B })).toBe('approved');
+      });
+
+      test('serves groups that were stopped by a limit that is raised now', async () => {
+        await approve({ list: A });
+        await wait({ list: A });
+        limits = withMaximum(3);
+        expect(await turn({ list: A })).toBe('approved');
+      });
     });
   });
 }

@@ -1,7 +1,6 @@
 import type { CheckRequest, Decision, InstanceState } from '../../../src/limiter/limiter.js';
 import type { InstanceBounds } from '../../../src/limiter/memory/memory-budget.js';
 import type { HarnessFactory, LimiterHarness, LimitsOfKeys } from '../limiter-harness.js';
-import type { DeclaredLimits } from '../limits.js';
 import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';
 import { startWaiting, type WaitTerms, type WatchedCheck } from '../watched-check.js';
@@ -13,7 +12,7 @@ export interface KeyUnderTest {
   /** Every test has a harness of its own, to which the key is new. */
   readonly key: string;
   /** Goes on with another harness. */
-  readonly restart: (limits: DeclaredLimits, bounds: Partial<InstanceBounds>) => Promise<void>;
+  readonly restart: (limits: LimitsOfKeys, bounds: Partial<InstanceBounds>) => Promise<void>;
   /** Sends a check, which does not wait unless `terms` say so. */
   readonly check: (terms?: Partial<CheckRequest>) => Promise<Decision>;
   readonly outcome: (terms?: Partial<CheckRequest>) => Promise<string>;
