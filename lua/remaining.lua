@@ -5,10 +5,10 @@
 -- ARGV  1 to 6 as every call has them (lib/calls)
 --       7 the name of a further limit, or '' for the own one, 8 how much remains
 --       9 the ms from now on until the vendor's limit resets, or '' for the end of the window
---       10 the id of a group (queue/lists) if the limit is one that each has to itself, else ''
+--       10 the id of a group (queue/lists) if the limit is one that each has to itself, else ''; 11 how many groups the key may have
 -- Reply a JSON text: `remaining`, what is left of the limit now; or, if nothing counts and no key begins, `rejected`: `limit` if
---       there is no such limit, with `further`, the names of the key's further limits, if there are any; or `algorithm` if the
---       limit has no windows, with its `algorithm`
+--       there is no such limit, with `further`, the names of the key's further limits, if there are any; `algorithm` if the
+--       limit has no windows, with its `algorithm`; or `key_full` if the key has no room for the group
 
 local calls = require 'lib/calls'
 local digits = require 'lib/digits'
@@ -62,6 +62,10 @@ local function run(KEYS, ARGV)
   state = state or instance.new(keys, call, idle)
   local group = id ~= '' and state.groups and state.groups:of(id)
   local limit = key_limits.named(state.limits, name) or group and key_limits.named(group.limits, name)
+  call.max_groups = tonumber(ARGV[calls.FIRST_OWN + 4])
+  if not rejection and limit.group and state.groups:is_full_for(id) then
+    rejection = { rejected = 'key_full' }
+  end
   if not rejection then
     if group then
       group.is_changed = true

@@ -145,10 +145,14 @@ export interface Remaining {
   readonly remaining: number;
 }
 
-/** Why nothing counts of a report: the key has no such limit, but these further ones; or the limit is no fixed window. */
+/**
+ * Why nothing counts of a report: the key has no such limit, but these further ones; the limit is no fixed window; or the key has
+ * no room for the group.
+ */
 export type RejectedReport =
   | { readonly rejected: 'limit'; readonly further: readonly string[] }
-  | { readonly rejected: 'algorithm'; readonly algorithm: Algorithm['name'] };
+  | { readonly rejected: 'algorithm'; readonly algorithm: Algorithm['name'] }
+  | { readonly rejected: 'key_full' };
 
 /** What a key has left after a decision. */
 export interface Quota {

@@ -147,7 +147,7 @@ export function createService(parts: ServiceParts) {
      * Takes a vendor's report of how much remains of a limit. A caller that may pause a key may also report.
      * @param report as for the operation; the limit `default` is the key's own
      * @returns how much is left of the limit now
-     * @throws ServiceError INVALID_PARAMETER if the key has no such limit or it is no fixed window; as a pause
+     * @throws ServiceError INVALID_PARAMETER if the key has no such limit or it is no fixed window; KEY_FULL; as a pause
      */
     reportRemaining: async (
       key: string,

@@ -258,14 +258,16 @@ export class Instance {
   reportRemaining(now: number, report: RemainingReport): Remaining | RejectedReport {
     this.#update(now);
     const limit = this.approvals.limitNamed(report);
-    if (limit?.report(now, report)) {
+    const isFull = limit?.lists && this.approvals.groups?.isFullFor(report.group ?? '');
+    if (!isFull && limit?.report(now, report)) {
       this.#isNew = false;
       this.approvals.noteGroupNamed(report.group);
       this.#expires = this.approvals.idleAt;
     }
     this.#serveQueue(now);
     const remaining = limit ? Math.max(0, limit.maximum - limit.used) : 0;
-    return rejectionOf(this.#rules.limits, report) ?? { remaining };
+    const reported = isFull ? ({ rejected: 'key_full' } as const) : { remaining };
+    return rejectionOf(this.#rules.limits, report) ?? reported;
   }
 
   /** Gives hits back without the approvals that took them. @returns how many the own limit has given back */
@@ -429,8 +431,7 @@ export class Instance {
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
     const { approvals } = this;
-    const changed = approvals.groups?.takeChanged() ?? NOBODY;
-    this.#queue.mayHaveRoom(changed);
+    this.#queue.mayHaveRoom(approvals.groups?.takeChanged() ?? NOBODY);
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     approvals.beginServing();
     /** Groups that may be stopped now, or not any more. */

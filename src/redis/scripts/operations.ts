@@ -104,11 +104,12 @@ export const ROWS: { readonly [Name in ScriptedOperation]: Row<Name> } = {
 
   reportRemaining: {
     script: 'remaining',
-    encode: ({ limit = '', remaining, resetMillis = '', group }) => [
+    encode: ({ limit = '', remaining, resetMillis = '', group }, _names, { maxGroupsPerKey }) => [
       limit,
       remaining,
       resetMillis,
       encodeGroup(group),
+      maxGroupsPerKey,
     ],
     decode: decodeReported,
   },

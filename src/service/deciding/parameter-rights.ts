@@ -94,6 +94,7 @@ export function rejectionOfAmendment(
 
 /** The error for a report that the limiter has rejected. @param limit the one that the report names */
 export function rejectionOfReport(rejected: RejectedReport, limit = DEFAULT_NAME): ServiceError {
+  if (rejected.rejected === 'key_full') return serviceError('KEY_FULL', {});
   const must =
     rejected.rejected === 'limit'
       ? `be one of the limits of the key: ${[DEFAULT_NAME, ...rejected.further].join(', ')}`

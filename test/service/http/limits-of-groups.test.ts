@@ -139,7 +139,11 @@ describe.each(bothLimiters(redis))('limits of each group, %s', (_, settings) => 
   test('of more groups than MAX_GROUPS_PER_KEY are a 503, until nothing counts in one', async () => {
     const first = approvedId(await check('group=a'));
     expect(await statuses('group=b', 'group=c')).toEqual([200, 200]);
-    for (const full of [await check('group=d'), await ask('PUT', 'pauseMillis=600000&group=d')]) {
+    for (const full of [
+      await check('group=d'),
+      await ask('PUT', 'pauseMillis=600000&group=d'),
+      await ask('PUT', 'remaining=0&limit=tenant&group=d'),
+    ]) {
       expect([full.status, full.text]).toEqual([503, expect.stringContaining('"KEY_FULL"')]);
     }
     await ask('DELETE', '', `/${first}`);
