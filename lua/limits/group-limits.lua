@@ -34,7 +34,7 @@ local requests = require 'lib/requests'
 local group_limits = {}
 group_limits.__index = group_limits
 
--- For each new group, so many that are idle are forgotten.
+-- For each new group, this many idle ones are forgotten.
 local MOST_FORGOTTEN = 10
 local MOST_LOOKED_AT = 200
 local FIELDS = { 'number', 'held', 'held_ids', 'paused_until', 'tag', 'idle_at' }
@@ -91,7 +91,7 @@ local function used_of(group)
   return sum
 end
 
--- What is held counts for a group that has limits.
+-- Holds count for a group that has limits.
 local function is_held_or_stopped(group)
   return (#group.limits > 0 and group.held_ids > 0) or group.tag
 end

@@ -60,7 +60,7 @@ local function touch(self, list)
 end
 
 -- Groups that were stopped have their turns again, if they may have room by now, or the call has made it. They gain nothing from
--- having been stopped: the tag of each is at least that of a new head.
+-- having been stopped: the tag of each is at least the tag of a new head.
 local function bring_back(self, state, now_ms)
   local heads, seen = lists.heads_due(self.keys, now_ms, MOST_BROUGHT_BACK), {}
   self.has_more = #heads == MOST_BROUGHT_BACK

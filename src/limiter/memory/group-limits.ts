@@ -9,9 +9,9 @@ import { takeRules } from './limits/kinds.js';
 const BYTES_PER_GROUP = 1500;
 /** What the group of an id takes. */
 const BYTES_PER_ID = 200;
-/** So many ids are looked at for each that comes, so that those that count no longer do not pile up. */
+/** This many ids are looked at for each that comes, so that those that count no longer do not pile up. */
 const IDS_LOOKED_AT = 2;
-/** So many groups that are idle are forgotten by each operation. */
+/** Each operation forgets this many idle groups. */
 const MOST_FORGOTTEN = 10;
 
 interface Group extends HeapItem {
@@ -382,7 +382,7 @@ export class GroupLimits {
     );
   }
 
-  /** What is held counts for a group that has limits. */
+  /** Holds count for a group that has limits. */
   #isHeldOrStopped({ name, limits }: Group): boolean {
     const { size = 0 } = this.key.holds?.countedIn({ group: name }) ?? {};
     return (limits.length > 0 && size > 0) || this.key.isStopped(name);

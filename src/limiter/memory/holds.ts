@@ -32,7 +32,7 @@ export interface Held {
 
 /** What holds have to tell their key. */
 export interface KeyOfHolds {
-  /** What is held in a group is about to change, or has. */
+  /** The holds in a group are about to change, or have. */
   readonly noteHeld: (group: string, hasChanged: boolean) => void;
 }
 
