@@ -152,8 +152,8 @@ local function begin_window(keys, state, call)
     local needed = past_requests.find(keys.past_requests, ids)
     local found = state.groups and requests.find_all(keys, nil, ids) or {}
     for _, id in ipairs(ids) do
-      local list = found[id] and lists.id_of(found[id].list)
-      needed[id] = needed[id] or key_limits.taken_by(keys, state, id, list) ~= nil
+      local list_id = found[id] and lists.id_of(found[id].list)
+      needed[id] = needed[id] or key_limits.taken_by(keys, state, id, list_id) ~= nil
     end
     return needed
   end)

@@ -54,7 +54,8 @@ export function groupOfReport(
 ): string | undefined {
   const limit = limits.find(({ name }) => name === wanted);
   // The limiter rejects a limit that the key does not have, and names all that it has.
-  if (!limit || limit.perGroup) return group ?? NO_GROUP;
+  const isOfGroup = limit ? limit.perGroup : limits.some(({ perGroup }) => perGroup);
+  if (isOfGroup) return group ?? NO_GROUP;
   if (group === undefined) return undefined;
   throw invalidParameter('group', 'be left out: all groups share the limit');
 }

@@ -501,12 +501,12 @@ describe('the arguments of checks', () => {
     expect(saidOf({ ...check, list: group })).toBe('');
     expect(saidOf({ ...check, list: group }, 'unknown')).toEqual([
       '1/',
-      { requests: { list: said } },
+      { requests: { list: said }, maxGroups: 100 },
     ]);
     expect(saidOf({ ...check, list: lane })).toEqual(['1/', { requests: { list: lane } }]);
     expect(saidOf({ ...check, list: group, canWait: true })).toEqual([
       '1/',
-      { requests: { canWait: true, list: said } },
+      { requests: { canWait: true, list: said }, maxGroups: 100 },
     ]);
   });
 
