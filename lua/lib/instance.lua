@@ -252,19 +252,20 @@ end
 
 -- `until_ms`: until when the state is needed, if nobody waits.
 local function write_expiry(keys, state, call, until_ms)
-  local has_records = stored.has_holds(state)
-  if state.ticket > 0 and queue.read(keys, state, call).places > 0 then
+  local has_queue = state.ticket > 0 and queue.read(keys, state, call).places > 0
+  if has_queue then
     local leases = (LEASES_UNSETTLED + LEASES_KEPT) * call.lease
     until_ms = math.max(until_ms, call.now_ms + leases + replicas.longest_keep(state.tally))
-    has_records = true
-    redis.call('PEXPIREAT', keys.queue, digits(until_ms))
-    redis.call('PEXPIREAT', keys.replicas, digits(until_ms))
-    lists.expire(keys, state, digits(until_ms))
   end
   local expire_at = digits(until_ms)
+  if has_queue then
+    redis.call('PEXPIREAT', keys.queue, expire_at)
+    redis.call('PEXPIREAT', keys.replicas, expire_at)
+    lists.expire(keys, state, expire_at)
+  end
   redis.call('PEXPIREAT', keys.state, expire_at)
   past_requests.expire(keys, state, call, expire_at)
-  requests.expire(keys, state, has_records, expire_at)
+  requests.expire(keys, state, has_queue or stored.has_holds(state), expire_at)
   group_limits.expire(keys, state, expire_at)
   if stored.has_holds(state) then
     redis.call('PEXPIREAT', holds.built_name(keys), expire_at)

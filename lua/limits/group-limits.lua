@@ -50,8 +50,12 @@ end
 -- To be called once the limits of the key are those of the call. While groups wait, some may be stopped, though nothing stops them
 -- any more.
 function group_limits.begin(keys, state, call)
-  local may_have_stopped = state.groups_until > 0 and state.lists ~= nil
-  if #state.of_groups > 0 or state.groups_until > call.now_ms or may_have_stopped then
+  local until_ms = state.groups_until
+  if #state.of_groups == 0 and until_ms == 0 then
+    return
+  end
+  local may_have_stopped = until_ms > 0 and state.lists ~= nil
+  if #state.of_groups > 0 or until_ms > call.now_ms or may_have_stopped then
     state.groups = state.groups or setmetatable({ keys = keys, state = state, call = call, by_id = {} }, group_limits)
   end
 end

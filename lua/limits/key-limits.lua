@@ -216,7 +216,7 @@ end
 
 -- The limits that count a list, or, without one, those that count all lists, among them the own one.
 function key_limits.counting(state, list)
-  if #state.limits == 1 and not state.groups then
+  if not state.groups and #state.limits == 1 then
     return state.limits
   end
   local limits, group = {}, group_of(state, list)
