@@ -104,7 +104,7 @@ end
 -- Whether the windows of the own limit alone make room, now and by the caller's rules.
 local function has_only_windows(state, call)
   local own = state.own
-  return #state.limits == 1 and not state.groups and own.takes_window and kinds.is_same(own, call.rules.own)
+  return #state.limits == 1 and #state.of_groups == 0 and own.takes_window and kinds.is_same(own, call.rules.own)
 end
 
 -- Microseconds from now until a time in ms since 1970, which is a whole number of microseconds except for rounding.
@@ -160,7 +160,8 @@ end
 -- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
 -- window of a calendar has `:<length in ms>` after that.
 function room.used(state, call)
-  if has_only_windows(state, call) then
+  -- Who waits in groups that are stopped may have room before the window ends.
+  if has_only_windows(state, call) and not state.groups then
     return pause.used(state, state.own)
   end
   local texts = {}
