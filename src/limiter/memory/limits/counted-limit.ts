@@ -169,9 +169,10 @@ export abstract class CountedLimit {
    */
   hasAllIds(isHeld: boolean, unclaimed: number): boolean {
     if (!this.keepsIdOf(isHeld)) return false;
-    const { name, counts } = this.limit;
-    // It is full before.
-    if (name !== undefined && counts === 'requests' && this.maximum <= this.maxIds) return false;
+    const { name, counts, algorithm } = this.limit;
+    // It is full before. Other kinds keep ids for longer than these count.
+    const countsIds = name !== undefined && counts === 'requests' && kindOf(algorithm).hasBoundary;
+    if (countsIds && this.maximum <= this.maxIds) return false;
     // Ids that are kept with their holds come later.
     return this.ids.size + (this.keepsIdOf(true) ? 0 : unclaimed) >= this.maxIds;
   }
