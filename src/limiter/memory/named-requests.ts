@@ -256,6 +256,8 @@ export class NamedRequests {
 
   #withdraw(id: string): boolean {
     this.#remove(id);
+    // A group that it has stopped until now is not idle: its windows go on.
+    this.approvals.noteStop(this.queue.find(id)?.list);
     const waiter = this.queue.remove(id);
     this.approvals.noteStop(waiter?.list);
     return waiter !== undefined;
