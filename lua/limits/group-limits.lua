@@ -130,12 +130,13 @@ local function read(self, id)
   local number = self.state.groups_number
   local text = number >= 0 and redis.call('HMGET', hash_name(self.keys), id)[1]
   local stored = text and cjson.decode(text) or {}
-  local paused_until, idle_at = stored.paused_until or 0, stored.idle_at
+  local paused_until = stored.paused_until or 0
   local is_known = text and (stored.number or 0) == number
-  stored = is_known and stored or {}
+  -- What was stored with an earlier number is due to be forgotten.
+  stored = is_known and stored or { idle_at = 0 }
   local group = {
     id = id, text = text, held = stored.held or 0, held_ids = stored.held_ids or 0, paused_until = paused_until,
-    tag = stored.tag, idle_at = idle_at, number = number, limits = {}, limits_text = stored.limits or self.state.groups_text,
+    tag = stored.tag, idle_at = stored.idle_at, number = number, limits = {}, limits_text = stored.limits or self.state.groups_text,
   }
   group.counts_list = function(_, list)
     return list == id
