@@ -22,6 +22,7 @@
 -- whenever the key gets such limits, or has none any more: what was stored with an earlier one counts no longer, except for pauses.
 
 local digits = require 'lib/digits'
+local holds = require 'lib/holds'
 local json = require 'lib/json'
 local key_limits = require 'limits/key-limits'
 local key_names = require 'lib/key-names'
@@ -399,13 +400,15 @@ local function forget_idle(self)
   return #due > 0
 end
 
--- Counts what is held already, by the records of the requests.
+-- Counts what is held already, by the records of the requests. A call that only looks finds lapsed ones too.
 function group_limits:count_held()
   if self.state.held_ids == 0 then
     return
   end
-  for _, request in pairs(requests.read_all(self.keys)) do
-    local group = requests.counts_as_held(request) and request.list and self:of(request.list.id)
+  local found, now_ms = requests.read_all(self.keys), self.call.now_ms
+  for id, lapses in pairs(holds.lapses_of(self.keys, found, now_ms)) do
+    local request = found[id]
+    local group = lapses > now_ms and request.list and self:of(request.list.id)
     if group then
       local hits = request.took or request.hits
       group.held, group.held_ids, group.is_changed = group.held + hits, group.held_ids + 1, true
