@@ -44,11 +44,15 @@ export class SentChecks {
 
   send(limiter: Limiter, key: string, requestId: string | undefined, asked: Terms): SentCheck {
     const keepMillis = asked.canWait && requestId !== undefined ? asked.keepMillis : undefined;
+    const { list } = asked;
+    // The call that gives a check its place may serve it by its head start. Which of both it hears first is nobody's promise.
+    const mayPass = list?.kind === 'group' && list.headStartMillis !== undefined;
+    const hearsAny = keepMillis !== undefined && !(mayPass && asked.answerMillis === 0);
     const terms: Terms = {
       ...asked,
       holder: asked.holdMillis === undefined ? undefined : asked.holder,
       keepMillis,
-      answerMillis: keepMillis === undefined ? undefined : asked.answerMillis,
+      answerMillis: hearsAny ? asked.answerMillis : undefined,
     };
     const fate = { isHandedOver: false, placesEnded: 0 };
     const onPlaceEnded = (): void => {
