@@ -19,7 +19,8 @@
 --     is_changed     whether the call has changed what counts. A call that changes nothing of a group leaves what is stored of it, so
 --                    that whether anybody has looked changes nothing
 -- The state's field `groups_until` is when the last of all groups will be idle, in ms since 1970; `groups_number` is another number
--- whenever the key gets such limits, or has none any more: what was stored with an earlier one counts no longer, except for pauses.
+-- whenever the key gets such limits, or has none any more: what was stored with an earlier one counts no longer, except for
+-- pauses and tags.
 
 local digits = require 'lib/digits'
 local holds = require 'lib/holds'
@@ -131,13 +132,12 @@ local function read(self, id)
   local number = self.state.groups_number
   local text = number >= 0 and redis.call('HMGET', hash_name(self.keys), id)[1]
   local stored = text and cjson.decode(text) or {}
-  local paused_until = stored.paused_until or 0
   local is_known = text and (stored.number or 0) == number
-  -- What was stored with an earlier number is due to be forgotten.
-  stored = is_known and stored or { idle_at = 0 }
+  -- What counted with an earlier number is due to be forgotten.
+  local counts = is_known and stored or { idle_at = 0 }
   local group = {
-    id = id, text = text, held = stored.held or 0, held_ids = stored.held_ids or 0, paused_until = paused_until,
-    tag = stored.tag, idle_at = stored.idle_at, number = number, limits = {}, limits_text = stored.limits or self.state.groups_text,
+    id = id, text = text, held = counts.held or 0, held_ids = counts.held_ids or 0, paused_until = stored.paused_until or 0,
+    tag = stored.tag, idle_at = counts.idle_at, number = number, limits = {}, limits_text = counts.limits or self.state.groups_text,
   }
   group.counts_list = function(_, list)
     return list == id
