@@ -237,6 +237,14 @@ local function note_change(state, list)
   end
 end
 
+-- What counts in a limit changes or not, which may be of a group. Returns whether it does.
+local function note_change_of(limit, has_changed)
+  if has_changed and limit.group then
+    limit.group.is_changed = true
+  end
+  return has_changed
+end
+
 -- All limits in which an approval of a list may count.
 local function all_of(state, list)
   local group = group_of(state, list)
@@ -392,10 +400,7 @@ end
 function key_limits.give_back(keys, state, id, list, is_held, is_unused)
   local any = false
   for _, limit in ipairs(all_of(state, list)) do
-    any = limit:give_back(keys, state, id, is_held, is_unused) or any
-  end
-  if any then
-    note_change(state, list)
+    any = note_change_of(limit, limit:give_back(keys, state, id, is_held, is_unused)) or any
   end
   return any
 end
@@ -404,10 +409,7 @@ end
 function key_limits.amend(keys, state, id, list, hits, is_held)
   local any = false
   for _, limit in ipairs(all_of(state, list)) do
-    any = limit:amend(keys, state, id, hits, is_held) or any
-  end
-  if any then
-    note_change(state, list)
+    any = note_change_of(limit, limit:amend(keys, state, id, hits, is_held)) or any
   end
   return any
 end

@@ -244,10 +244,10 @@ export class Approvals {
     return this.#change(
       now,
       () => {
-        const [limits, group] = [this.#limitsOfId(id), this.#groupOf(id)];
+        const limits = this.#limitsOfId(id);
         const wasHeld = this.holds?.release(id) ?? false;
         const released = limits.filter((limit) => limit.giveBack(id, isUnused));
-        if (released.length > 0) this.noteGroupNamed(group);
+        for (const { group } of released) this.noteGroupNamed(group);
         return wasHeld || released.length > 0;
       },
       id,
@@ -291,7 +291,7 @@ export class Approvals {
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
     if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
     const amended = limits.filter((limit) => limit.amend(id, hits));
-    if (amended.length > 0) this.noteGroupNamed(this.#groupOf(id));
+    for (const { group } of amended) this.noteGroupNamed(group);
     if (isHeld) return { holdMillis: lapsesIn };
     return amended.length > 0 ? {} : 'unknown';
   }

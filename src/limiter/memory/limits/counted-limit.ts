@@ -98,6 +98,11 @@ export abstract class CountedLimit {
     return this.limit.name;
   }
 
+  /** The group that has it to itself. */
+  get group(): string | undefined {
+    return this.limit.group;
+  }
+
   /** The lists whose checks it counts, as `Stopped` has them. Undefined: it counts all checks. */
   get lists(): readonly string[] | undefined {
     const { lanes, group } = this.limit;
