@@ -75,8 +75,8 @@ export class GroupLimits {
   #haveAllRoom = false;
   /** Of which this is a copy. */
   #original: GroupLimits | undefined;
-  /** Until when anything counts that was approved so far, or pauses a group. */
-  busyUntil = -Infinity;
+  /** `busyUntil`, as of the operation before. */
+  #wasBusyUntil = -Infinity;
 
   constructor(
     private now: number,
@@ -88,12 +88,22 @@ export class GroupLimits {
   copy(key: KeyOfGroups): GroupLimits {
     const copy = new GroupLimits(this.now, this.rules, key);
     copy.#original = this;
-    copy.busyUntil = this.busyUntil;
+    copy.#wasBusyUntil = this.busyUntil;
     return copy;
+  }
+
+  /**
+   * Until when anything counts that was approved so far, or pauses a group. What an operation itself has ended again does not count,
+   * as in a group that it leaves idle.
+   */
+  get busyUntil(): number {
+    const busy = this.#current.filter((group) => group.hasMoved && !this.#isIdle(group));
+    return Math.max(this.#wasBusyUntil, ...busy.map((group) => this.#countsUntil(group)));
   }
 
   /** An operation begins. */
   begin(now: number): void {
+    this.#wasBusyUntil = this.busyUntil;
     this.now = now;
     this.#operation += 1;
     this.#current = [];
@@ -388,12 +398,13 @@ export class GroupLimits {
     return (limits.length > 0 && size > 0) || this.key.isStopped(name);
   }
 
-  #idleAt(group: Group): number {
-    const { limits, pausedUntil } = group;
+  #countsUntil({ limits, pausedUntil }: Group): number {
     const counting = limits.filter(({ countsNothing }) => !countsNothing);
-    const until = Math.max(pausedUntil, ...counting.map((limit) => limit.countsUntil));
-    this.busyUntil = Math.max(this.busyUntil, until);
-    return this.#isHeldOrStopped(group) ? Infinity : until;
+    return Math.max(pausedUntil, ...counting.map((limit) => limit.countsUntil));
+  }
+
+  #idleAt(group: Group): number {
+    return this.#isHeldOrStopped(group) ? Infinity : this.#countsUntil(group);
   }
 
   #moveTo(group: Group, idleAt: number): void {
@@ -406,6 +417,7 @@ export class GroupLimits {
     const first = this.#order.first;
     if (!first || first.idleAt > this.now) return false;
     const group = this.#at(first.name);
+    group.hasMoved = true;
     if (this.#isIdle(group)) this.#forget(group);
     else this.#moveTo(group, this.#idleAt(group));
     return true;
