@@ -102,6 +102,17 @@ export function isSameAlgorithm(
     : isDeepStrictEqual(one.algorithm, other.algorithm);
 }
 
+/** Whether these are the same limits, in the same order. */
+export function areSame(one: readonly Limit[], other: readonly Limit[]): boolean {
+  return one.length === other.length && one.every((limit, i) => isSame(limit, other[i]));
+}
+
+/** A calendar that was read again is another object. */
+function isSame(one: Limit, other: Limit | undefined): boolean {
+  const [rest, ofOther] = [one, other].map((limit) => ({ ...limit, algorithm: undefined }));
+  return other !== undefined && isSameAlgorithm(one, other) && isDeepStrictEqual(rest, ofOther);
+}
+
 /** Whether both are missing, or divide time in the same way. */
 export function isSameCalendar(one?: CalendarName, other?: CalendarName): boolean {
   return one?.unit === other?.unit && one?.timeZone === other?.timeZone;

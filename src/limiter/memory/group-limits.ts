@@ -1,6 +1,6 @@
 import { kindOf } from '../kinds/kinds.js';
 import type { GroupState, QueueListState } from '../queue-order.js';
-import { type Limit, limitOfGroup } from '../limits.js';
+import { areSame, type Limit, limitOfGroup } from '../limits.js';
 import { Heap, type HeapItem } from './heap.js';
 import type { CountedLimit, KeyOfLimit } from './limits/counted-limit.js';
 import { takeRules } from './limits/kinds.js';
@@ -115,6 +115,7 @@ export class GroupLimits {
 
   /** Other rules are in force. */
   takeRules(rules: readonly Limit[]): void {
+    if (areSame(rules, this.rules)) return;
     // Where the key had no such limits, or has none any more, nothing goes on to count. All groups may be idle.
     if (rules.length === 0 || this.rules.length === 0) {
       for (const group of this.#groups.values()) {

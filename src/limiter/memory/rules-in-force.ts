@@ -1,7 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
-
 import type { InstanceDetail, KeyLimits, Overrides } from '../limiter.js';
-import { hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
+import { areSame, hasSettableWindow, isSameAlgorithm, type Limit, type Limits } from '../limits.js';
 import type { Approvals } from './approvals.js';
 import type { LaterLimits, Window } from './limits/window.js';
 import { kindOf } from '../kinds/kinds.js';
@@ -154,13 +152,7 @@ function haveSameFurther(
   { limits: [, ...one] }: KeyLimits,
   { limits: [, ...other] }: KeyLimits,
 ): boolean {
-  return one.length === other.length && one.every((limit, i) => isSame(limit, other[i]));
-}
-
-/** A calendar that was read again is another object. */
-function isSame(one: Limit, other: Limit | undefined): boolean {
-  const [rest, ofOther] = [one, other].map((limit) => ({ ...limit, algorithm: undefined }));
-  return other !== undefined && isSameAlgorithm(one, other) && isDeepStrictEqual(rest, ofOther);
+  return areSame(one, other);
 }
 
 /** Takes another kind or calendar of the own limit, or another window of one that has no boundary. */
