@@ -160,7 +160,7 @@ end
 -- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
 -- window of a calendar has `:<length in ms>` after that.
 function room.used(state, call)
-  -- Who waits in groups that are stopped may have room before the window ends.
+  -- Waiters of groups that are stopped may have room before the window ends.
   if has_only_windows(state, call) and not state.groups then
     return pause.used(state, state.own)
   end
