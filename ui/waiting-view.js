@@ -17,6 +17,8 @@ function showLists({ lists = [], listCount = 0, groups = [] }) {
   const others = groups.filter(({ name }) => !isListed.has(name));
   const rows = [...lists, ...others.map(({ name }) => ({ kind: 'group', name, waiting: 0 }))];
   byId('lists').hidden = rows.length === 0;
+  const isPlain = groups.length === 0 && lists.every(({ stoppedBy }) => stoppedBy === undefined);
+  byId('lists').classList.toggle('is-plain', isPlain);
   keepList(
     byId('list-rows'),
     rows.map((list) => ({ ...list, takes: list.kind === 'group' ? takenBy.get(list.name) : [] })),

@@ -73,6 +73,7 @@ export function describeLists(open: Open, redis: RedisForTests): void {
       expect(await page.locator('#limits').textContent()).toContain(
         '1 requests per 1 h, fixed window, only lane batch',
       );
+      expect(await page.locator('#lists thead').innerText()).not.toContain('Stopped by');
       expect(await page.locator('#lists-rest').textContent()).toBe('');
       expect(complaints).toEqual([]);
     });
