@@ -250,6 +250,8 @@ export class NamedRequests {
   /** Whether the longest wait of a request is over. With `keepMillis` it has begun when the request got its place. */
   #waitIsOver(now: number, id: string, { maxWaitMillis, keepMillis }: CheckRequest): boolean {
     if (maxWaitMillis === undefined) return false;
+    // Also if the clock has gone back since.
+    if (maxWaitMillis === 0) return true;
     const queued = keepMillis === undefined ? undefined : this.queue.find(id);
     return (queued ? arrivalOf(queued) : now) + maxWaitMillis <= now;
   }
