@@ -371,7 +371,9 @@ class Comparison {
     // The call is sent again.
     if (place.owner === check.owner) return { ...check, maxWaitMillis: Infinity };
     const waited = this.#now - Math.floor(place.ticket / 1000);
-    return { ...check, maxWaitMillis: waited >= maxWaitMillis ? 0 : Infinity };
+    // One that waits for no time is over also if the clock has gone back since.
+    const isOver = maxWaitMillis === 0 || waited >= maxWaitMillis;
+    return { ...check, maxWaitMillis: isOver ? 0 : Infinity };
   }
 
   /**
