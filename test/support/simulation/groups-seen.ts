@@ -495,7 +495,9 @@ function usedBy(all: readonly Taken[], limit: FurtherLimit, now: number): number
   };
   for (const { hits, firstAt } of all.toSorted((a, b) => a.firstAt - b.firstAt)) {
     drain(firstAt);
-    level += takenOf(hits, limit);
+    // Hits that were corrected upwards raise it no further.
+    const highest = maximum === 0 ? Infinity : capacityOf(limit) + maximum;
+    level = Math.min(highest, level + takenOf(hits, limit));
   }
   drain(now);
   return level;
