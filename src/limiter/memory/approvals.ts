@@ -429,8 +429,8 @@ export class Approvals {
   ): boolean {
     if (this.groups && list?.kind === 'group' && !this.groups.remember(id, list.name)) return false;
     const lacking = limits.findIndex((limit) => !limit.take(id, hits, held));
-    for (const taken of limits.slice(0, Math.max(0, lacking))) taken.giveBack(id, true);
-    this.#noteGroup(list);
+    if (lacking > 0) for (const taken of limits.slice(0, lacking)) taken.giveBack(id, true);
+    if (this.groups) this.#noteGroup(list);
     return lacking === -1;
   }
 

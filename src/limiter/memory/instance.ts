@@ -431,7 +431,7 @@ export class Instance {
   /** Approves the waiters that have room. Returns their ids, in order. */
   #grant(now: number): readonly string[] {
     const { approvals } = this;
-    this.#queue.mayHaveRoom(approvals.groups?.takeChanged() ?? NOBODY);
+    if (approvals.groups) this.#queue.mayHaveRoom(approvals.groups.takeChanged());
     if (this.#queue.size === 0 || this.isPaused) return NOBODY;
     approvals.beginServing();
     /** Groups that may be stopped now, or not any more. */
