@@ -88,14 +88,11 @@ describe('the Python client', () => {
     const [, list = ''] =
       /^COUNTED_NOTHING = \(\n([\s\S]*?)^\)/m.exec(readClient('src/sluice_client/_protocol.py')) ??
       [];
-    const codes = [
-      ...(['STORE_FULL', 'KEY_FULL', 'SHUTTING_DOWN'] as const),
-      ...(['TOO_MANY_WAITERS', 'TOO_MANY_WAITERS_OF_CALLER'] as const),
-    ];
 
-    expect([...list.matchAll(/"(.*)"/g)].map(([, message]) => message)).toEqual(
-      codes.map((code) => ERRORS[code].message),
-    );
+    expect([...list.matchAll(/"(.*)"/g)].map(([, code]) => code)).toEqual([
+      ...['STORE_FULL', 'KEY_FULL', 'SHUTTING_DOWN'],
+      ...['TOO_MANY_WAITERS', 'TOO_MANY_WAITERS_OF_CALLER'],
+    ]);
   });
 
   test('knows the messages after which a wait goes on, as the Node client does', () => {

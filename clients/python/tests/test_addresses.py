@@ -40,7 +40,8 @@ class Replica:
                 self.close_connection = answers != "approve"
                 if answers == "lose":
                     return
-                body = {"error": "shutting down"} if answers == "stop" else {"request_id": "id"}
+                stopping = {"error": "shutting down", "code": "SHUTTING_DOWN"}
+                body = stopping if answers == "stop" else {"request_id": "id"}
                 text = json.dumps(body).encode()
                 self.send_response(503 if answers == "stop" else 200)
                 self.send_header("content-length", str(len(text)))

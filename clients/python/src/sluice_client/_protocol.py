@@ -26,14 +26,13 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 # The answer of a replica that stops. Another may go on.
 STOPPING = "shutting down"
 
-# The messages of the 503s that are certain to have counted nothing.
+# The codes of the 503s that are certain to have counted nothing.
 COUNTED_NOTHING = (
-    "store full: no room for another key",
-    "the key has too many approvals, holds or groups: "
-    "try again later, or raise MAX_IDS_PER_KEY, MAX_HOLDS_PER_KEY or MAX_GROUPS_PER_KEY",
-    "shutting down",
-    "too many waiters on this replica",
-    "too many waiters of this caller on this replica",
+    "STORE_FULL",
+    "KEY_FULL",
+    "SHUTTING_DOWN",
+    "TOO_MANY_WAITERS",
+    "TOO_MANY_WAITERS_OF_CALLER",
 )
 
 Token = str | Callable[[], str] | None
@@ -304,7 +303,7 @@ def error_in(response: httpx.Response) -> SluiceError:
     code = _text(body.get("code"))
     if 400 <= status < 500:
         return SluiceError(message, status, code)
-    may_have_counted = status != 503 or message not in COUNTED_NOTHING
+    may_have_counted = status != 503 or code not in COUNTED_NOTHING
     retry_after = _retry_after(response)
     return SluiceUnavailableError(message, may_have_counted, status, retry_after, code)
 
