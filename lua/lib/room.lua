@@ -60,7 +60,7 @@ local function at_for(state, call, waiter)
   return opens > 0 and not lacking_until and opens or math.max(lacking_until or more_at, opens)
 end
 
--- The same for those that a head stops and that are not of its group; nil if it stops none of them.
+-- The same for those that a head stops and that are not of its lane or group; nil if it stops none of them.
 local function at_for_others(state, call, head)
   local time = nil
   for _, limit in ipairs(key_limits.counting(state)) do
@@ -77,9 +77,9 @@ local ANYBODY = { hits = 1 }
 -- When there may be room for waiters, in ms since 1970. `state.stopped_heads`: the waiters that would be next, if each needs
 -- more than is free. Groups that are stopped are not among them.
 function room.at(keys, state, call)
-  local time = math.huge
+  local time, have_own = math.huge, state.groups or #state.limits > 1
   for _, head in ipairs(state.stopped_heads or {}) do
-    time = math.min(time, state.groups and at_for_others(state, call, head) or at_for(state, call, head))
+    time = math.min(time, have_own and at_for_others(state, call, head) or at_for(state, call, head))
   end
   if not state.stopped_heads then
     time = at_for(state, call, ANYBODY)
