@@ -3,12 +3,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { goCommandLine } from './lib/go-command-line.mjs';
 import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { build, installDependencies } from './lib/prepare.mjs';
 import { ROOT, run, stop } from './lib/run.mjs';
 
 /** By the table of folders in CONTRIBUTING.md: other tests need a Redis, and those that are not here a build as well. */
 const WITHOUT_REDIS = 'test/unit/';
+const OF_COMMAND_LINE = 'test/service/client/cli/';
 const WITHOUT_BUILD = [WITHOUT_REDIS, 'test/redis/'];
 
 const words = process.argv.slice(2);
@@ -19,7 +21,10 @@ if (missing) stop(`There is no ${missing}.`);
 
 installDependencies();
 if (!files.every((file) => WITHOUT_BUILD.some((folder) => file.startsWith(folder)))) build();
-run('node', jestCommand(...words), { env: jestEnvironment(await redis()) });
+const commandLine = files.some((file) => file.startsWith(OF_COMMAND_LINE)) ? goCommandLine() : {};
+run('node', jestCommand(...words), {
+  env: jestEnvironment({ ...(await redis()), ...commandLine }),
+});
 // A connection to testcontainers' reaper would keep this process alive.
 process.exit(0);
 

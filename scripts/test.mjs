@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
+import { goCommandLine } from './lib/go-command-line.mjs';
 import { FULL_EXTENT, jestCommand, jestEnvironment, LONG_TESTS } from './lib/jest.mjs';
 import { build, installDependencies } from './lib/prepare.mjs';
 import { ROOT } from './lib/run.mjs';
@@ -27,6 +28,7 @@ const redis = await findRedis({ get });
 const deploy =
   get || includesDeployTests(given) ? startDeployEnvironment({ get, isLong }) : undefined;
 build();
+const commandLine = goCommandLine();
 
 let code = 0;
 if (given.length > 0) code = await run(given, deploy);
@@ -56,7 +58,7 @@ async function run(args, programs) {
   if (programs && !found) return 1;
   const { environment = {}, enter = [] } = found ?? {};
   const [program, ...words] = [...enter, 'node', ...jestCommand(...args)];
-  const env = { ...(isLong ? FULL_EXTENT : {}), ...redis, ...environment };
+  const env = { ...(isLong ? FULL_EXTENT : {}), ...redis, ...commandLine, ...environment };
   return (
     spawnSync(program, words, { cwd: ROOT, stdio: 'inherit', env: jestEnvironment(env) }).status ??
     1

@@ -2,7 +2,10 @@ package sluice
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 )
 
@@ -23,15 +26,26 @@ type body struct {
 	Error      string `json:"error"`
 	Code       string `json:"code"`
 	Limit      string `json:"limit"`
+	// problem says what is wrong with a body that can't be read.
+	problem string
 }
 
 // bodyIn reads the body of an answer. Something other than Sluice may answer with a body that can't be read.
 func bodyIn(text []byte) body {
-	var read body
-	if json.Unmarshal(text, &read) != nil {
-		return body{}
+	var read *body
+	err := json.Unmarshal(text, &read)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		kind := "a number"
+		if wrong.Type.Kind() == reflect.String {
+			kind = "a text"
+		}
+		return body{problem: fmt.Sprintf("%s must be %s", wrong.Field, kind)}
+	case err != nil || read == nil:
+		return body{problem: "the body must be an object"}
 	}
-	return read
+	return *read
 }
 
 // decision reads the answer to a check.
@@ -95,6 +109,9 @@ func (a answer) failure() error {
 	}
 	if a.status < 400 {
 		message = "not an answer from Sluice"
+		if a.body.problem != "" {
+			message += ": " + a.body.problem
+		}
 	}
 	return &UnavailableError{
 		Status:         a.status,

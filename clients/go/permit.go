@@ -22,7 +22,7 @@ type Permit struct {
 	stopRenewals context.CancelFunc
 	renewals     sync.WaitGroup
 	isLost       bool
-	release      func()
+	release      func() error
 }
 
 // Permit waits for permission, and holds it until Release. Options.MaxWait can be [NoWait]. Options.Hold is 30 s by
@@ -44,14 +44,14 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	permit.work, permit.endWork = context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	permit.stopRenewals = stop
-	permit.release = sync.OnceFunc(permit.giveBack)
+	permit.release = sync.OnceValue(permit.giveBack)
 	if options.Hold == 0 || decision.Uncounted {
 		return permit, nil
 	}
 	held := &hold{client: c, key: key, requestID: decision.RequestID, length: options.Hold, heldSince: askedAt}
 	if err := held.begin(ctx); err != nil {
 		permit.lose(err)
-		c.background.run(permit.Release)
+		c.background.run(func() { _ = permit.Release() })
 		return nil, err
 	}
 	permit.renewals.Add(1)
@@ -66,17 +66,18 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 // if the permit is lost: then [context.Cause] is a PermitLostError.
 func (p *Permit) Context() context.Context { return p.work }
 
-// Release ends the permit. It returns once Sluice has released it, or after the client's Timeout: a release that fails is
-// not an error, since the permit ends with its hold or window. Further calls wait for the first one.
-func (p *Permit) Release() { p.release() }
+// Release ends the permit. It returns once Sluice has released it, or after the client's Timeout. The error of a release
+// that fails can be ignored, since the permit then ends with its hold or window. Further calls wait for the first one.
+func (p *Permit) Release() error { return p.release() }
 
-func (p *Permit) giveBack() {
+func (p *Permit) giveBack() (err error) {
 	p.stopRenewals()
 	p.renewals.Wait()
 	if !p.isLost {
-		_, _ = p.client.Release(context.WithoutCancel(p.work), p.Key, p.RequestID)
+		_, err = p.client.Release(context.WithoutCancel(p.work), p.Key, p.RequestID)
 	}
 	p.endWork(nil)
+	return err
 }
 
 // lose ends the work, unless the error says that the renewals have been stopped.

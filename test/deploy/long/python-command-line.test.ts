@@ -20,6 +20,7 @@ if (python === '') {
   execFileSync(python, ['-m', 'pip', 'install', ...wheel, join(ROOT, 'clients/python')]);
   const program: Program = {
     name: 'of Python',
+    about: 'about',
     command: ['env', `PYTHONPATH=${folder}`, join(folder, 'bin/sluice-client')],
   };
   // Before the tests are loaded, which read it.

@@ -9,22 +9,35 @@ import { until } from '../until.js';
 export interface Program {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
+  /** Whether it has what only the program in Go can: see the tests that ask for it. */
+  readonly isFull?: boolean;
+  /** How it writes an estimate of a wait. */
+  readonly about: 'about' | 'at least';
 }
 
 const OF_NODE: Program = {
   name: 'of Node',
+  about: 'about',
   command: [
     process.execPath,
     fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
   ],
 };
+const goProgram = process.env.SLUICE_TEST_GO_COMMAND_LINE ?? '';
+/** Nothing if there is no Go, which `npm test` says. */
+const OF_GO: readonly Program[] =
+  goProgram === ''
+    ? []
+    : [{ name: 'of Go', about: 'at least', isFull: true, command: [goProgram] }];
 /** Another Program as JSON, if test/deploy/long/python-command-line.test.ts runs these tests. */
 const other = process.env.SLUICE_TEST_COMMAND_LINE;
 
 /** The programs whose command lines are the same, whatever they are written in. */
-export const PROGRAMS: readonly Program[] = [
-  other === undefined ? OF_NODE : (JSON.parse(other) as Program),
-];
+export const PROGRAMS: readonly Program[] =
+  other === undefined ? [OF_NODE, ...OF_GO] : [JSON.parse(other) as Program];
+
+/** The programs whose `run` is full: the others lose descriptors, bytes, stops and signals that are ignored. */
+export const FULL_PROGRAMS = PROGRAMS.filter(({ isFull }) => isFull);
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -53,6 +66,8 @@ export interface StartOptions {
   readonly onTerminal?: boolean;
   /** The descriptor of its standard output, instead of a pipe that is read. */
   readonly output?: number;
+  /** A script of bash that starts the command line, which is in `"$@"`. */
+  readonly script?: string;
 }
 
 export type StartCommand = (args: readonly string[], options?: StartOptions) => RunningCommand;
@@ -65,7 +80,12 @@ export function useCommandLine(program: Program): StartCommand {
     running.clear();
   });
   return (args, options = {}) => {
-    const child = start([...program.command, ...args], options);
+    const words = [...program.command, ...args];
+    const { script } = options;
+    const child = start(
+      script === undefined ? words : ['bash', '-c', script, '-', ...words],
+      options,
+    );
     running.add(child);
     return observed(child);
   };
@@ -79,6 +99,8 @@ function start(
   return spawn(file, args, {
     env: { PATH: CHILD_PATH, TERM: 'xterm', ...env },
     stdio: ['pipe', output ?? 'pipe', 'pipe'],
+    // Without the terminal of the tests: CMD would be in its foreground.
+    detached: true,
   });
 }
 

@@ -56,6 +56,8 @@ const MALFORMED: readonly (readonly [command: string, body: object | null, probl
 describe.each(PROGRAMS)('sluice-client $name', (program) => {
   const start = useCommandLine(program);
 
+  const turn = program.isFull ? 'a turn would come in at least' : 'a turn would come in';
+
   /** Runs a command to its end. */
   const ended = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
     const command = start(args, { env: { SLUICE_URL: app.url, ...env } });
@@ -154,8 +156,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     expect(await peek()).toEqual({
       code: 75,
       stdout:
-        `${key}: would be denied, a turn would come in 60 min\n` +
-        '  default: 0 of 1 remain, reset in 60 min\n',
+        `${key}: would be denied, ${turn} 60 min\n` + '  default: 0 of 1 remain, reset in 60 min\n',
       stderr: '',
     });
   });
@@ -335,13 +336,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     };
 
     test.each([
-      [
-        'peek',
-        429,
-        denial,
-        75,
-        `k: would be denied by the limit ${SHOWN}, a turn would come in 1 s`,
-      ],
+      ['peek', 429, denial, 75, `k: would be denied by the limit ${SHOWN}, ${turn} 1 s`],
       ['check', 429, denial, 75, `k: denied by the limit ${SHOWN}, try again in 1 s`],
       ['check', 200, { request_id: CODES }, 0, SHOWN],
       ['check', 400, denial, 64, `k: ${SHOWN} (status 400)`],

@@ -78,7 +78,9 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
 
     const second = run(key, '--', 'echo', 'done');
     await second.written(/\n/);
-    expect(second.stderr).toBe(`sluice-client: ${key}: waits, position 1, about 60 min\n`);
+    expect(second.stderr).toBe(
+      `sluice-client: ${key}: waits, position 1, ${program.about} 60 min\n`,
+    );
     const third = run(key, '--json', '--', 'echo', 'done');
     await third.written(/waiting/);
     const quiet = run(key, '--quiet', '--', 'echo', 'done');

@@ -19,11 +19,11 @@ describe.each(PROGRAMS)('on a terminal, sluice-client $name', (program) => {
     await send(app.url, 'POST', `/rate/${key}?maxRequests=1`);
 
     const command = onTerminal('run', key, '--', 'echo', 'CMD');
-    await command.written(/about/);
+    await command.written(/60 min/);
     await send(app.url, 'POST', `/rate/${key}?maxRequests=2`);
 
     expect(await command.ended).toBe(0);
-    const place = `${CLEAR_LINE}${key}: position 1, about 60 min`;
+    const place = `${CLEAR_LINE}${key}: position 1, ${program.about} 60 min`;
     expect(command.stdout.startsWith(place)).toBe(true);
     expect(command.stdout.endsWith(`${CLEAR_LINE}CMD\r\n`)).toBe(true);
   });
