@@ -9,7 +9,7 @@ import { until } from '../until.js';
 export interface Program {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
-  /** Whether it has what only the program in Go can: see the tests that ask for it. */
+  /** Whether it also has what Node and Python can't do for CMD, and what was added since. */
   readonly isFull?: boolean;
   /** How it writes an estimate of a wait. */
   readonly about: 'about' | 'at least';
@@ -35,9 +35,6 @@ const other = process.env.SLUICE_TEST_COMMAND_LINE;
 /** The programs whose command lines are the same, whatever they are written in. */
 export const PROGRAMS: readonly Program[] =
   other === undefined ? [OF_NODE, ...OF_GO] : [JSON.parse(other) as Program];
-
-/** The programs whose `run` is full: the others lose descriptors, bytes, stops and signals that are ignored. */
-export const FULL_PROGRAMS = PROGRAMS.filter(({ isFull }) => isFull);
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -83,7 +80,7 @@ export function useCommandLine(program: Program): StartCommand {
     const words = [...program.command, ...args];
     const { script } = options;
     const child = start(
-      script === undefined ? words : ['bash', '-c', script, '-', ...words],
+      script === undefined ? words : ['bash', '--norc', '-c', script, '-', ...words],
       options,
     );
     running.add(child);

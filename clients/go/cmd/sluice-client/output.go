@@ -218,7 +218,7 @@ func (m *messages) lost(err error) {
 }
 
 func (m *messages) timedOut(after string) {
-	m.say(event{Event: "timeout"}, "CMD has run for "+after+", and is ended")
+	m.say(event{Event: "timeout"}, "CMD has run for "+after+", and is ended by --timeout")
 }
 
 func (m *messages) unreleased(err error) {

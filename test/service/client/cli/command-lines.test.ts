@@ -54,8 +54,16 @@ const WRONG: readonly (readonly [string, string])[] = [
   ['completion csh', 'completion takes bash, zsh or fish, not "csh"'],
 ];
 
+/** Of what only a full program has. */
+const WRONG_IF_FULL: typeof WRONG = [
+  ['holders', 'holders needs KEY'],
+  ['end-hold k', 'end-hold needs HANDLE'],
+  ['run k --timeout 5 -- true', '--timeout must be a duration such as 30s, 10m or 2h, not "5"'],
+];
+
 describe.each(PROGRAMS)('sluice-client $name', (program) => {
   const start = useCommandLine(program);
+  const commands = [...COMMANDS, ...(program.isFull ? ['holders', 'end-hold'] : [])];
   const ended = async (...args: string[]) => {
     const command = start(args);
     const code = await command.ended;
@@ -66,13 +74,16 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     WRONG.filter((_, i) => i % 3 === 0),
     WRONG,
   );
-  test.each(some)('names what is wrong with: %s', async (line, problem) => {
-    expect(await ended(...line.split(' ').filter((word) => word !== ''))).toEqual({
-      code: 64,
-      stdout: '',
-      stderr: `sluice-client: ${problem}; see sluice-client --help\n`,
-    });
-  });
+  test.each([...some, ...(program.isFull ? WRONG_IF_FULL : [])])(
+    'names what is wrong with: %s',
+    async (line, problem) => {
+      expect(await ended(...line.split(' ').filter((word) => word !== ''))).toEqual({
+        code: 64,
+        stdout: '',
+        stderr: `sluice-client: ${problem}; see sluice-client --help\n`,
+      });
+    },
+  );
 
   test('says what is wrong with a token', async () => {
     const { code, stderr } = await ended('check', 'k', '--token-file', '/no/such/file');
@@ -93,7 +104,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     const help = await ended('--help');
 
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const name of COMMANDS) {
+    for (const name of commands) {
       expect(help.stdout).toContain(`  sluice-client ${name} `);
       const own = await ended(name, '--help');
       expect(own.code).toBe(0);
@@ -135,7 +146,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
       const { stdout, code } = await ended('completion', shell);
 
       expect(code).toBe(0);
-      for (const name of COMMANDS) expect(stdout).toContain(name);
+      for (const name of commands) expect(stdout).toContain(name);
       for (const option of ['max-wait', 'token-file', 'no-wait', 'grace', 'interval', 'end']) {
         expect(stdout).toContain(option);
       }

@@ -190,6 +190,66 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     expect((await ended(['peek', 'fair', '--group', group])).code).toBe(0);
   });
 
+  (program.isFull ? describe : describe.skip)('holders', () => {
+    test('shows who holds approvals, which end-hold ends', async () => {
+      const key = uniqueKey();
+      await ended(['check', key, '--hold', '10m', '--holder', 'a\u202etest', '--max', '2']);
+      await send(app.url, 'POST', `/rate/${key}?holdMillis=60000`);
+
+      const anyNumber = expect.any(Number) as number;
+      const [code, result] = await printed('holders', key);
+      const { holders } = result as { holders: { handle: string }[] };
+      const [unnamed, named] = holders.map(({ handle }) => handle);
+      const { stdout } = await ended(['holders', key]);
+
+      expect([code, result]).toEqual([
+        0,
+        {
+          key,
+          holders: [
+            { handle: unnamed, hits: 1, lapseMillis: anyNumber },
+            {
+              ...{ handle: named, holder: 'a\u202etest', hits: 1 },
+              ...{ heldMillis: anyNumber, lapseMillis: anyNumber },
+            },
+          ],
+        },
+      ]);
+      expect(stdout.replace(/\b\d s {2}60 s/, '0 s  60 s').split('\n')).toEqual([
+        'HANDLE            HOLDER       HITS  HELD  LAPSES IN',
+        `${unnamed}  -               1     -       60 s`,
+        expect.stringMatching(`^${named}  a\\\\u202etest     1   \\d s     10 min$`),
+        '',
+      ]);
+      expect(await ended(['end-hold', key, named!])).toEqual({
+        ...{ code: 0, stdout: `${key}: hold ended\n`, stderr: '' },
+      });
+      expect(await ended(['end-hold', key, named!])).toEqual({
+        ...{ code: 1, stdout: '', stderr: `sluice-client: ${key}: no such hold\n` },
+      });
+      const end = { key, handle: unnamed };
+      expect(await printed('end-hold', key, unnamed!)).toEqual([0, { ended: true, ...end }]);
+      expect(await printed('end-hold', key, unnamed!)).toEqual([1, { ended: false, ...end }]);
+      expect((await ended(['holders', key])).stdout).toBe(`${key}: nobody holds an approval\n`);
+    });
+
+    test('says why it can not read them', async () => {
+      const { url } = await startApp({ ...SETTINGS, DEBUG_ENDPOINTS: 'false' });
+      const tokens = [{ token: TOKEN, name: 'ci', scopes: ['check'] }];
+      const guarded = await startApp(SETTINGS, { tokens });
+
+      const hidden = await ended(['holders', 'k', '--url', url]);
+      const env = { SLUICE_TOKEN: TOKEN, SLUICE_URL: guarded.url };
+      const refused = await ended(['holders', 'k'], env);
+      const end = await ended(['end-hold', 'k', 'h', '--json'], env);
+
+      expect([hidden.code, refused.code, end.code]).toEqual([64, 64, 64]);
+      expect(hidden.stderr).toContain('DEBUG_ENDPOINTS is false');
+      expect(refused.stderr).toContain('the scope debug (status 403)');
+      expect(JSON.parse(end.stderr)).toMatchObject({ event: 'error', key: 'k', status: 403 });
+    });
+  });
+
   test('writes results in JSON', async () => {
     const key = uniqueKey();
     const anyNumber = expect.any(Number) as number;

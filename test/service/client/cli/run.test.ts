@@ -1,10 +1,14 @@
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 
 import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
 import { StoredHolds } from '../../../support/client/stored-holds.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
 import { freePort } from '../../../support/free-port.js';
 import { send } from '../../../support/http-client.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { until } from '../../../support/until.js';
 import { useApp, useApps } from '../../../support/use-apps.js';
@@ -12,6 +16,9 @@ import { useRedis } from '../../../support/use-redis.js';
 
 const SETTINGS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1', STORE_TIMEOUT_MILLIS: '30000' };
 
+const CTRL_Z = '\u001a';
+
+const folder = useTemporaryFolder();
 const redis = useRedis();
 const holds = new StoredHolds(redis);
 const app = useApp(() => ({ ...SETTINGS, REDIS_URL: redis.url }));
@@ -28,6 +35,9 @@ const isGone = (group: number): boolean => {
     throw error;
   }
 };
+
+const isStopped = (pid: number): boolean =>
+  execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('T');
 
 const eventsIn = (text: string): unknown[] =>
   text
@@ -290,6 +300,135 @@ describe.each(PROGRAMS)('sluice-client run $name', (program) => {
 
       expect(await command.ended).toBe(70);
       await until(() => isGone(Number(group)));
+    });
+  });
+
+  (program.isFull ? describe : describe.skip)('as a shell starts CMD', () => {
+    const runIn = (script: string, ...args: string[]) =>
+      start(['run', uniqueKey(), ...args], { env: { SLUICE_URL: app.url }, script });
+    const printedIn = async (script: string, ...args: string[]) => {
+      const command = runIn(script, ...args);
+      expect([await command.ended, command.stderr]).toEqual([0, '']);
+      return command.stdout;
+    };
+
+    test.each([
+      ['3', 'exec "$@" 3< <(echo inherited)', ['sh', '-c', 'cat <&3']],
+      ['40', 'exec "$@" 40< <(echo inherited)', ['cat', '/dev/fd/40']],
+      ['of <(...)', '"$@" <(echo inherited)', ['cat']],
+    ])('the descriptor %s stays open', async (_, script, words) => {
+      expect(await printedIn(script, '--', ...words)).toBe('inherited\n');
+    });
+
+    test('an argument that is not UTF-8 stays as it is', async () => {
+      const words = ['sh', '-c', 'printf %s "$1" | od -An -tx1', '-'];
+
+      const printed = await printedIn(`"$@" $'a\\377b'`, '--', ...words);
+
+      expect(printed.trim()).toBe('61 ff 62');
+      const wrong = runIn(`"$@" $'--holder=\\377' -- true`);
+      expect(await wrong.ended).toBe(64);
+      expect(wrong.stderr).toContain(String.raw`"\xff" is not valid UTF-8`);
+    });
+
+    test('a script without #! is run by sh', async () => {
+      const path = join(folder, 'plain');
+      await writeFile(path, 'echo "plain $1 $SLUICE_KEY." | cut -c1-9\n', { mode: 0o755 });
+
+      expect(await printedIn('exec "$@"', '--', path, 'one')).toBe('plain one\n');
+      expect(await printedIn(`PATH=${folder}:$PATH exec "$@"`, '--', 'plain', 'two')).toBe(
+        'plain two\n',
+      );
+    });
+
+    test('a file on the PATH that may not be executed is no missing one', async () => {
+      await writeFile(join(folder, 'data'), '');
+
+      const command = runIn(`PATH=${folder}:$PATH exec "$@"`, '--', 'data');
+
+      expect(await command.ended).toBe(126);
+      expect(command.stderr).toContain("data: can't be executed: EACCES\n");
+    });
+
+    test('nohup keeps CMD and run from being ended', async () => {
+      const script = 'kill -HUP $$; echo "$PPID survived."; cat';
+
+      const command = runIn('exec nohup "$@"', '--', 'sh', '-c', script);
+      const [, pid] = await command.written(/(\d+) survived/);
+      process.kill(Number(pid), 'SIGHUP');
+      command.type('still there\n');
+      await command.written(/still there/);
+      command.endInput();
+
+      expect(await command.ended).toBe(0);
+    });
+
+    test('a job without a terminal stops and goes on as a whole', async () => {
+      const command = runIn('exec "$@"', '--', 'sh', '-c', 'sleep 1000 & echo "$$ $!."; wait');
+      const [, shell, child] = await command.written(/(\d+) (\d+)\./);
+      const all = [command.pid, Number(shell), Number(child)];
+
+      command.signal('SIGTSTP');
+      await until(() => all.every(isStopped));
+      command.signal('SIGCONT');
+      await until(() => !all.some(isStopped));
+      command.signal('SIGTSTP');
+      await until(() => all.every(isStopped));
+      command.signal('SIGCONT');
+      command.signal('SIGTERM');
+
+      expect(await command.ended).toBe(143);
+      await until(() => isGone(Number(shell)));
+    });
+
+    test('a job with redirected streams reads /dev/tty, and Ctrl-Z stops it', async () => {
+      const script = `set -m; "$@" </dev/null >/dev/null 2>&1; echo "code $?."; fg; echo "code $?."`;
+      const words = ['sh', '-c', 'echo begun >/dev/tty; read code </dev/tty; exit $code'];
+
+      const command = start(['run', uniqueKey(), '--', ...words], {
+        env: { SLUICE_URL: app.url },
+        onTerminal: true,
+        script,
+      });
+      await command.written(/begun/);
+      command.type(CTRL_Z);
+      await command.written(/code 148\./);
+      command.type('5\n');
+      await command.written(/code 5\./);
+
+      expect(await command.ended).toBe(0);
+    });
+  });
+
+  (program.isFull ? describe : describe.skip)('with --timeout', () => {
+    test('ends CMD by SIGTERM, gives the approval back, and ends with 124', async () => {
+      const key = uniqueKey();
+      const script = `trap 'echo cleaned; exit 3' TERM; while :; do sleep 0.1; done`;
+
+      const command = run(key, '--timeout', '1s', '--', 'sh', '-c', script);
+
+      expect(await command.ended).toBe(124);
+      expect(command.stdout).toBe('cleaned\n');
+      expect(command.stderr).toContain(
+        `sluice-client: ${key}: CMD has run for 1s, and is ended by --timeout\n`,
+      );
+      expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+    });
+
+    test('ends CMD and its children by SIGKILL after the grace', async () => {
+      const key = uniqueKey();
+      const options = ['--timeout=500ms', '--grace=200ms', '--json', '--quiet'];
+
+      const command = run(key, ...options, '--', 'sh', '-c', IGNORES_SIGTERM);
+      const [, group] = await command.written(/(\d+) (\S+)\./);
+
+      expect(await command.ended).toBe(124);
+      await until(() => isGone(Number(group)));
+      expect(eventsIn(command.stderr)).toEqual([{ event: 'timeout', key }]);
+    });
+
+    test('changes nothing if CMD ends before', async () => {
+      expect(await run(uniqueKey(), '--timeout', '1h', '--', 'sh', '-c', 'exit 3').ended).toBe(3);
     });
   });
 });
