@@ -185,7 +185,7 @@ func (c connection) draw(seen overview, failure error) {
 	_, _ = os.Stdout.WriteString("\x1b[H" + strings.Join(lines, "\r\n") + "\x1b[J")
 }
 
-// table returns the lines of a table of at most so many keys. A last line says how many are not shown.
+// table returns the lines of a table of at most `most` keys. A last line says how many more there are.
 func (o overview) table(most int) []string {
 	lines := []string{"no key is paused, denied or waited for"}
 	if len(o.Keys) > 0 {
