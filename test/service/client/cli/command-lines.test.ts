@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 
 import { CHILD_PATH } from '../../../support/child-environment.js';
 import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { inBackticks, tableRows } from '../../../support/docs/tables.js';
 import { extent } from '../../../support/extent.js';
 
 const runFile = promisify(execFile);
@@ -112,6 +113,26 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     }
     expect((await ended('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect(await ended('run', 'k', '-h')).toEqual(await ended('run', '--help'));
+  });
+
+  (program.isFull ? test : test.skip)('has the commands and options of its page', async () => {
+    const PAGE = 'docs/command-line.md';
+    const usages = tableRows(PAGE, ['Command', 'Does']).map(([usage]) => inBackticks(usage));
+    const rows = tableRows(PAGE, ['Option', 'Of', 'Meaning']);
+    const asking = commands.filter((name) => name !== 'completion');
+
+    const help = await ended('--help');
+
+    const lines = [...help.stdout.matchAll(/^ {2}sluice-client ([a-z].*)$/gm)];
+    expect(lines.map(([, usage]) => usage!.replaceAll('|', '\\|'))).toEqual(usages);
+    for (const name of asking) {
+      const { stdout } = await ended(name, '--help');
+      const options = [...stdout.matchAll(/^ {2}(--\S+(?: [A-Z]+)?) /gm)].map(([, form]) => form);
+      const documented = rows
+        .filter(([, of = '']) => of.startsWith('all but') || of.includes(`\`${name}\``))
+        .map(([option]) => inBackticks(option));
+      expect(options.sort()).toEqual(documented.sort());
+    }
   });
 
   describe('completion', () => {
