@@ -34,28 +34,39 @@ func check(a asked) (int, error) {
 	return exitDenied, nil
 }
 
-func (a asked) tell(decision sluice.Decision) error {
+// result is what the commands about one key print in JSON, with the names of all clients.
+type result struct {
+	Approved          *bool  `json:"approved,omitempty"`
+	Released          *bool  `json:"released,omitempty"`
+	Ended             *bool  `json:"ended,omitempty"`
+	Allowed           *bool  `json:"allowed,omitempty"`
+	Key               string `json:"key"`
+	RequestID         string `json:"requestId,omitempty"`
+	Handle            string `json:"handle,omitempty"`
+	Uncounted         bool   `json:"uncounted,omitempty"`
+	RetryAfterSeconds int64  `json:"retryAfterSeconds,omitempty"`
+	WaitMillis        *int64 `json:"waitMillis,omitempty"`
+	Limit             string `json:"limit,omitempty"`
+	Group             string `json:"group,omitempty"`
+	PauseMillis       *int64 `json:"pauseMillis,omitempty"`
+	Quota             any    `json:"quota,omitempty"`
+	Holders           any    `json:"holders,omitempty"`
+}
+
+func (a asked) tell(d sluice.Decision) error {
 	switch {
 	case a.values.has("json"):
-		return printJSON(struct {
-			Approved          bool    `json:"approved"`
-			Key               string  `json:"key"`
-			RequestID         string  `json:"requestId,omitempty"`
-			Uncounted         bool    `json:"uncounted,omitempty"`
-			RetryAfterSeconds int64   `json:"retryAfterSeconds,omitempty"`
-			Limit             string  `json:"limit,omitempty"`
-			Quota             []quota `json:"quota"`
-		}{decision.Approved, a.key, decision.RequestID, decision.Uncounted, seconds(decision.RetryAfter), decision.Limit,
-			quotasOf(decision.Quota)})
-	case decision.Approved:
-		a.messages.approved(decision.RequestID)
-		return print(decision.RequestID)
+		return printJSON(result{Approved: &d.Approved, Key: a.key, RequestID: d.RequestID, Uncounted: d.Uncounted,
+			RetryAfterSeconds: seconds(d.RetryAfter), Limit: d.Limit, Quota: quotasOf(d.Quota)})
+	case d.Approved:
+		a.messages.approved(d.RequestID)
+		return print(d.RequestID)
 	}
-	a.messages.failed(&sluice.DeniedError{Key: a.key, RetryAfter: decision.RetryAfter, Limit: decision.Limit})
+	a.messages.failed(&sluice.DeniedError{Key: a.key, RetryAfter: d.RetryAfter, Limit: d.Limit})
 	return nil
 }
 
-// quota is what is left of a limit, with the names of all clients' JSON.
+// quota is what is left of a limit.
 type quota struct {
 	Name          string `json:"name"`
 	Limit         int64  `json:"limit"`
@@ -78,23 +89,19 @@ func release(a asked) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	result := struct {
-		Released  bool   `json:"released"`
-		Key       string `json:"key"`
-		RequestID string `json:"requestId"`
-	}{released, a.key, id}
-	return a.found(released, result, "released", "no such approval")
+	shown := result{Released: &released, Key: a.key, RequestID: id}
+	return a.found(released, shown, "released", "no such approval")
 }
 
 // found says whether there was what a command was to end. It returns the exit code.
-func (a asked) found(isFound bool, result any, ended, missing string) (int, error) {
+func (a asked) found(isFound bool, shown result, ended, missing string) (int, error) {
 	code := 0
 	if !isFound {
 		code = exitNotFound
 	}
 	switch {
 	case a.values.has("json"):
-		return code, printJSON(result)
+		return code, printJSON(shown)
 	case isFound:
 		return code, print(a.key + ": " + ended)
 	}
@@ -111,20 +118,13 @@ func peek(a asked) (int, error) {
 	verdict := "would be approved"
 	if !peeked.Allowed {
 		code = exitDenied
-		by := ""
-		if peeked.Limit != "" {
-			by = " by the limit " + peeked.Limit
-		}
-		verdict = fmt.Sprintf("would be denied%s, a turn would come in at least %s", by, shownTime(peeked.Wait))
+		verdict = fmt.Sprintf("would be denied%s, a turn would come in at least %s",
+			limitedBy(peeked.Limit), shownTime(peeked.Wait))
 	}
 	if a.values.has("json") {
-		return code, printJSON(struct {
-			Allowed    bool    `json:"allowed"`
-			Key        string  `json:"key"`
-			WaitMillis int64   `json:"waitMillis"`
-			Limit      string  `json:"limit,omitempty"`
-			Quota      []quota `json:"quota"`
-		}{peeked.Allowed, a.key, peeked.Wait.Milliseconds(), peeked.Limit, quotasOf(peeked.Quota)})
+		wait := peeked.Wait.Milliseconds()
+		return code, printJSON(result{
+			Allowed: &peeked.Allowed, Key: a.key, WaitMillis: &wait, Limit: peeked.Limit, Quota: quotasOf(peeked.Quota)})
 	}
 	lines := []string{a.key + ": " + verdict}
 	for _, q := range peeked.Quota {
@@ -153,11 +153,7 @@ func pause(given invocation) (int, error) {
 			return 0, err
 		}
 		if a.values.has("json") {
-			return 0, printJSON(struct {
-				Key         string `json:"key"`
-				Group       string `json:"group,omitempty"`
-				PauseMillis int64  `json:"pauseMillis"`
-			}{a.key, group, millis})
+			return 0, printJSON(result{Key: a.key, Group: group, PauseMillis: &millis})
 		}
 		paused, change := a.key, "pause ended"
 		if group != "" {
@@ -208,10 +204,7 @@ func holders(a asked) (int, error) {
 	case err != nil:
 		return 0, err
 	case a.values.has("json"):
-		return 0, printJSON(struct {
-			Key     string   `json:"key"`
-			Holders []holder `json:"holders"`
-		}{a.key, list})
+		return 0, printJSON(result{Key: a.key, Holders: list})
 	case len(list) == 0:
 		return 0, print(a.key + ": nobody holds an approval")
 	}
@@ -231,12 +224,7 @@ func endHold(a asked) (int, error) {
 	if code, _ := body.field("code").value.(string); !isFound && code != "HOLDER_NOT_FOUND" {
 		return 0, rejected(status, body, "the hold may not be ended")
 	}
-	result := struct {
-		Ended  bool   `json:"ended"`
-		Key    string `json:"key"`
-		Handle string `json:"handle"`
-	}{isFound, a.key, handle}
-	return a.found(isFound, result, "hold ended", "no such hold")
+	return a.found(isFound, result{Ended: &isFound, Key: a.key, Handle: handle}, "hold ended", "no such hold")
 }
 
 // pathOf is a name as a part of a path. A name of dots would be part of the path.

@@ -229,7 +229,7 @@ func asksWith(work func(asked) (int, error)) func(invocation) (int, error) {
 		}
 		client, err := sluice.New(options)
 		if err != nil {
-			return 0, wrong("%s", messageOf(err))
+			return 0, wrong("%s", failureOf(err, nil).text)
 		}
 		// It waits until places and approvals that are being given back are given back.
 		defer client.Close()
@@ -239,8 +239,7 @@ func asksWith(work func(asked) (int, error)) func(invocation) (int, error) {
 		defer signals.release()
 		code, err := work(asked{given, connection, key, client, says, signals})
 		if err != nil {
-			says.failed(err)
-			return exitCodeOf(err), nil
+			return says.failed(err), nil
 		}
 		return code, nil
 	}

@@ -30,8 +30,9 @@ func carryOut(args []string) int {
 		writeLine(program + ": " + err.Error() + "; see " + program + " --help")
 		return exitUsage
 	case err != nil:
-		writeLine(program + ": " + textOf(err, nil))
-		return exitCodeOf(err)
+		failed := failureOf(err, nil)
+		writeLine(program + ": " + failed.text)
+		return failed.exitCode
 	}
 	return code
 }

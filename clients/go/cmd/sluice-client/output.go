@@ -52,93 +52,15 @@ func (e startError) Error() string {
 	if e.isMissing() {
 		return e.command + ": not found"
 	}
-	return fmt.Sprintf("%s: can't be executed: %s", e.command, errorName(e.cause))
-}
-
-// errorName is the name of an error of the system, as other programs print it.
-func errorName(err error) string {
+	reason := e.cause
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return err.Error()
+	if errors.As(e.cause, &errno) {
+		reason = errno
 	}
-	switch errno {
-	case syscall.EACCES:
-		return "EACCES"
-	case syscall.E2BIG:
-		return "E2BIG"
+	if errno == syscall.EACCES {
+		return e.command + ": can't be executed: EACCES"
 	}
-	return errno.Error()
-}
-
-// exitCodeOf returns the exit code for an error of a command.
-func exitCodeOf(err error) int {
-	var interrupted interruptedError
-	var start startError
-	var unavailable *sluice.UnavailableError
-	switch {
-	case errors.As(err, &interrupted):
-		return exitSignal + int(interrupted.signal)
-	case errors.As(err, &start) && start.isMissing():
-		return exitNoSuchCommand
-	case errors.As(err, &start):
-		return exitNotExecutable
-	case errors.As(err, &outputError{}):
-		return exitUnwritable
-	case errors.Is(err, sluice.ErrDenied):
-		return exitDenied
-	case errors.Is(err, sluice.ErrPermitLost):
-		return exitLost
-	case errors.As(err, &unavailable):
-		return exitUnavailable
-	}
-	return exitUsage
-}
-
-// messageOf says in the words of all clients what has failed.
-func messageOf(err error) string {
-	var lost *sluice.PermitLostError
-	var rejected *sluice.RejectedError
-	var unavailable *sluice.UnavailableError
-	switch {
-	case errors.As(err, &lost) && lost.Unwrap() == nil:
-		return "the permit no longer counts"
-	case errors.As(err, &lost):
-		return "the permit could not be renewed before its hold lapsed"
-	case errors.As(err, &rejected):
-		return rejected.Message
-	case errors.As(err, &unavailable) && unavailable.Status == 0:
-		if unavailable.Message == "unreachable" {
-			return "Sluice is unreachable"
-		}
-		return strings.TrimPrefix(unavailable.Error(), "sluice: ")
-	case errors.As(err, &unavailable):
-		return unavailable.Message
-	}
-	return strings.TrimPrefix(err.Error(), "sluice: ")
-}
-
-// textOf is what a failure is called in a line. `urls` are the addresses that were asked.
-func textOf(err error, urls []string) string {
-	var denied *sluice.DeniedError
-	var rejected *sluice.RejectedError
-	var unavailable *sluice.UnavailableError
-	switch {
-	case errors.As(err, &denied):
-		by := ""
-		if denied.Limit != "" {
-			by = " by the limit " + denied.Limit
-		}
-		return fmt.Sprintf("denied%s, try again in %s", by, shownTime(denied.RetryAfter))
-	case errors.Is(err, sluice.ErrPermitLost):
-		return "the hold is lost: " + messageOf(err)
-	case errors.As(err, &rejected):
-		return fmt.Sprintf("%s (status %d)", rejected.Message, rejected.Status)
-	case errors.As(err, &unavailable) && unavailable.Status != 0:
-		return fmt.Sprintf("%s (status %d)", unavailable.Message, unavailable.Status)
-	case errors.As(err, &unavailable):
-		return fmt.Sprintf("%s (%s)", messageOf(err), strings.Join(urls, ", "))
-	}
-	return messageOf(err)
+	return fmt.Sprintf("%s: can't be executed: %v", e.command, reason)
 }
 
 // event is a message in JSON.
@@ -155,22 +77,68 @@ type event struct {
 	Status            int    `json:"status,omitempty"`
 }
 
-func eventOf(err error) event {
-	var denied *sluice.DeniedError
-	var rejected *sluice.RejectedError
-	var unavailable *sluice.UnavailableError
-	what := event{Event: "error", Error: messageOf(err)}
-	switch {
-	case errors.As(err, &denied):
-		return event{Event: "denied", RetryAfterSeconds: seconds(denied.RetryAfter), Limit: denied.Limit}
-	case errors.Is(err, sluice.ErrPermitLost):
-		what.Event = "lost"
-	case errors.As(err, &rejected):
-		what.Code, what.Status = rejected.Code, rejected.Status
-	case errors.As(err, &unavailable):
-		what.Code, what.Status = unavailable.Code, unavailable.Status
+// failure is an error of a command, as its exit code and its messages say it, in the words of all clients.
+type failure struct {
+	exitCode int
+	event    event
+	text     string
+}
+
+// failureOf describes an error. `urls` are the addresses that were asked.
+func failureOf(err error, urls []string) failure {
+	var (
+		interrupted interruptedError
+		start       startError
+		denied      *sluice.DeniedError
+		lost        *sluice.PermitLostError
+		rejected    *sluice.RejectedError
+		unavailable *sluice.UnavailableError
+	)
+	message := strings.TrimPrefix(err.Error(), "sluice: ")
+	ofStatus := func(exitCode int, message, code string, status int) failure {
+		what := event{Event: "error", Error: message, Code: code, Status: status}
+		return failure{exitCode, what, fmt.Sprintf("%s (status %d)", message, status)}
 	}
-	return what
+	code := exitUsage
+	switch {
+	case errors.As(err, &interrupted):
+		code = exitSignal + int(interrupted.signal)
+	case errors.As(err, &start) && start.isMissing():
+		code = exitNoSuchCommand
+	case errors.As(err, &start):
+		code = exitNotExecutable
+	case errors.As(err, &outputError{}):
+		code = exitUnwritable
+	case errors.As(err, &denied):
+		by := limitedBy(denied.Limit)
+		what := event{Event: "denied", RetryAfterSeconds: seconds(denied.RetryAfter), Limit: denied.Limit}
+		return failure{exitDenied, what, fmt.Sprintf("denied%s, try again in %s", by, shownTime(denied.RetryAfter))}
+	case errors.As(err, &lost):
+		message = "the permit no longer counts"
+		if lost.Unwrap() != nil {
+			message = "the permit could not be renewed before its hold lapsed"
+		}
+		return failure{exitLost, event{Event: "lost", Error: message}, "the hold is lost: " + message}
+	case errors.As(err, &rejected):
+		return ofStatus(exitUsage, rejected.Message, rejected.Code, rejected.Status)
+	case errors.As(err, &unavailable) && unavailable.Status != 0:
+		return ofStatus(exitUnavailable, unavailable.Message, unavailable.Code, unavailable.Status)
+	case errors.As(err, &unavailable):
+		if unavailable.Message == "unreachable" {
+			message = "Sluice is unreachable"
+		}
+		what := event{Event: "error", Error: message}
+		return failure{exitUnavailable, what, fmt.Sprintf("%s (%s)", message, strings.Join(urls, ", "))}
+	}
+	return failure{code, event{Event: "error", Error: message}, message}
+}
+
+// limitedBy names the limit of a denial, if the key has further limits.
+func limitedBy(limit string) string {
+	if limit == "" {
+		return ""
+	}
+	return " by the limit " + limit
 }
 
 // clearLine moves the cursor to the start of the line, and clears the line.
@@ -214,7 +182,8 @@ func (m *messages) approved(requestID string) {
 
 // lost says that the hold is lost, and CMD is ended.
 func (m *messages) lost(err error) {
-	m.say(eventOf(err), "the hold is lost, CMD is ended: "+messageOf(err))
+	what := failureOf(err, m.urls).event
+	m.say(what, "the hold is lost, CMD is ended: "+what.Error)
 }
 
 func (m *messages) timedOut(after string) {
@@ -222,8 +191,9 @@ func (m *messages) timedOut(after string) {
 }
 
 func (m *messages) unreleased(err error) {
-	text := "not released, the approval lapses with its hold: " + textOf(err, m.urls)
-	m.say(event{Event: "unreleased", Error: messageOf(err)}, text)
+	failed := failureOf(err, m.urls)
+	what := event{Event: "unreleased", Error: failed.event.Error}
+	m.say(what, "not released, the approval lapses with its hold: "+failed.text)
 }
 
 // unsignalled says that CMD can't be sent a signal.
@@ -231,16 +201,18 @@ func (m *messages) unsignalled(err error) {
 	m.say(event{Event: "unsignalled", Error: err.Error()}, "CMD can't be signalled: "+err.Error())
 }
 
-// failed says that the command has failed, was denied, or was interrupted.
-func (m *messages) failed(err error) {
+// failed says that the command has failed, was denied, or was interrupted. It returns the exit code.
+func (m *messages) failed(err error) int {
+	failed := failureOf(err, m.urls)
 	switch {
 	case errors.As(err, &interruptedError{}):
 		m.clear()
-	case errors.Is(err, sluice.ErrDenied):
-		m.news(eventOf(err), textOf(err, m.urls))
+	case failed.exitCode == exitDenied:
+		m.news(failed.event, failed.text)
 	default:
-		m.say(eventOf(err), textOf(err, m.urls))
+		m.say(failed.event, failed.text)
 	}
+	return failed.exitCode
 }
 
 // news says what is no error.
@@ -266,8 +238,8 @@ func (m *messages) say(what event, text string) {
 func (m *messages) clear() {
 	if m.isLineOpen {
 		writeError(clearLine)
+		m.isLineOpen = false
 	}
-	m.isLineOpen = false
 }
 
 // print writes the lines of a result on standard output. The error is an outputError.

@@ -73,8 +73,9 @@ func top(given invocation) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		writeLine(program + ": " + textOf(err, from.urls))
-		return exitCodeOf(err), nil
+		failed := failureOf(err, from.urls)
+		writeLine(program + ": " + failed.text)
+		return failed.exitCode, nil
 	}
 	return 0, nil
 }
@@ -175,7 +176,7 @@ func (c connection) draw(seen overview, failure error) {
 	}
 	head := fmt.Sprintf("%s  %d %s  q ends this", time.Now().Format(time.TimeOnly), seen.Replicas, replicas)
 	if failure != nil {
-		head = textOf(failure, c.urls)
+		head = failureOf(failure, c.urls).text
 	}
 	lines := append([]string{head, ""}, seen.table(max(1, rows-otherLines))...)
 	lines = lines[:min(len(lines), rows)]
