@@ -71,12 +71,11 @@ type command struct {
 	// operands are the arguments that it needs, and optional is one that it may have as well.
 	operands []string
 	optional string
-	options  []string
 	// runs says whether a command line follows after --.
-	runs    bool
-	usage   string
-	summary string
-	do      func(invocation) (int, error)
+	runs           bool
+	do             func(invocation) (int, error)
+	options        []string
+	usage, summary string
 }
 
 // commands is filled by init, since the commands print parts of it.
@@ -89,41 +88,24 @@ func init() {
 	asking := slices.Concat([]string{"max", "window", "max-queue"}, place, []string{"hold", "max-wait", "holder"})
 	key := []string{"KEY"}
 	commands = []command{
-		{name: "run", operands: key, runs: true, do: asksWith(run),
-			options: with(asking, []string{"no-wait", "timeout", "grace", "quiet"}),
-			usage:   "run KEY [options] -- CMD [ARG...]",
-			summary: "runs CMD while it holds an approval"},
-		{name: "check", operands: key, do: asksWith(check),
-			options: with(asking, []string{"wait", "quiet"}),
-			usage:   "check KEY [options]",
-			summary: "prints the request id of an approval"},
-		{name: "release", operands: []string{"KEY", "ID"}, do: asksWith(release),
-			options: with(),
-			usage:   "release KEY ID [options]",
-			summary: "gives an approval back"},
-		{name: "peek", operands: key, do: asksWith(peek),
-			options: with(place),
-			usage:   "peek KEY [options]",
-			summary: "says what a check would get now; changes nothing"},
-		{name: "pause", operands: key, optional: "DURATION", do: pause,
-			options: with([]string{"group", "end"}),
-			usage:   "pause KEY DURATION|--end [options]",
-			summary: "approves no check of KEY for a time"},
-		{name: "holders", operands: key, do: asksWith(holders),
-			options: with(),
-			usage:   "holders KEY [options]",
-			summary: "shows who holds approvals of KEY"},
-		{name: "end-hold", operands: []string{"KEY", "HANDLE"}, do: asksWith(endHold),
-			options: with(),
-			usage:   "end-hold KEY HANDLE [options]",
-			summary: "ends a hold, by its handle in the list of holders"},
-		{name: "top", do: top,
-			options: with([]string{"interval", "once"}),
-			usage:   "top [options]",
-			summary: "shows keys that are paused, denied or waited for, live"},
-		{name: "completion", operands: []string{"SHELL"}, do: completion,
-			usage:   "completion bash|zsh|fish",
-			summary: "prints a script for the shell"},
+		{"run", key, "", true, asksWith(run), with(asking, []string{"no-wait", "timeout", "grace", "quiet"}),
+			"run KEY [options] -- CMD [ARG...]", "runs CMD while it holds an approval"},
+		{"check", key, "", false, asksWith(check), with(asking, []string{"wait", "quiet"}),
+			"check KEY [options]", "prints the request id of an approval"},
+		{"release", []string{"KEY", "ID"}, "", false, asksWith(release), with(),
+			"release KEY ID [options]", "gives an approval back"},
+		{"peek", key, "", false, asksWith(peek), with(place),
+			"peek KEY [options]", "says what a check would get now; changes nothing"},
+		{"pause", key, "DURATION", false, pause, with([]string{"group", "end"}),
+			"pause KEY DURATION|--end [options]", "approves no check of KEY for a time"},
+		{"holders", key, "", false, asksWith(holders), with(),
+			"holders KEY [options]", "shows who holds approvals of KEY"},
+		{"end-hold", []string{"KEY", "HANDLE"}, "", false, asksWith(endHold), with(),
+			"end-hold KEY HANDLE [options]", "ends a hold, by its handle in the list of holders"},
+		{"top", nil, "", false, top, with([]string{"interval", "once"}),
+			"top [options]", "shows keys that are paused, denied or waited for, live"},
+		{"completion", []string{"SHELL"}, "", false, completion, nil,
+			"completion bash|zsh|fish", "prints a script for the shell"},
 	}
 }
 
@@ -181,6 +163,9 @@ func (v values) add(o option, value string) error {
 		millis, err := parseDuration(written, value)
 		if err != nil {
 			return err
+		}
+		if millis == 0 && (o.name == "interval" || o.name == "timeout") {
+			return wrong("%s must be above 0", written)
 		}
 		v.numbers[o.name] = millis
 	}

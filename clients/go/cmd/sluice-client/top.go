@@ -46,10 +46,6 @@ type overview struct {
 
 func top(given invocation) (int, error) {
 	v := given.values
-	interval := v.millisOr("interval", defaultInterval)
-	if interval == 0 {
-		return 0, wrong("--interval must be above 0")
-	}
 	from, err := connectionOf(v)
 	if err != nil {
 		return 0, err
@@ -61,7 +57,7 @@ func top(given invocation) (int, error) {
 	switch {
 	case err != nil:
 	case isLive:
-		err = from.showLive(signals, seen, interval, v.has("json"))
+		err = from.showLive(signals, seen, v.millisOr("interval", defaultInterval), v.has("json"))
 	case v.has("json"):
 		err = printJSON(seen)
 	default:

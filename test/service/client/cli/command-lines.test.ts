@@ -59,6 +59,7 @@ const WRONG: readonly (readonly [string, string])[] = [
 const WRONG_IF_FULL: typeof WRONG = [
   ['holders', 'holders needs KEY'],
   ['end-hold k', 'end-hold needs HANDLE'],
+  ['run k --timeout 0s -- true', '--timeout must be above 0'],
   ['run k --timeout 5 -- true', '--timeout must be a duration such as 30s, 10m or 2h, not "5"'],
 ];
 
