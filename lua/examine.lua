@@ -107,8 +107,8 @@ local function longest_lists(keys, state, tally, now_ms, most)
   local ids, count = find_lists(keys, state)
   local found, dead = {}, dead_waiters.begin(keys, state, tally, now_ms)
   for i, id in ipairs(ids) do
-    local first = entries.read(keys, lists.first_of(keys, id, 1))[1]
-    found[i] = { id = id, waiting = lists.count(keys, id), ticket = first.ticket }
+    local head = lists.first_waiter(keys, id)
+    found[i] = { id = id, waiting = lists.count(keys, id), ticket = head.ticket, hits = head.hits }
   end
   sort_lists(found)
   local longest = {}
@@ -124,10 +124,10 @@ local function longest_lists(keys, state, tally, now_ms, most)
   end
   sort_lists(longest)
   for _, list in ipairs(longest) do
-    list.oldestMillis, list.ticket = waited(list.ticket, now_ms), nil
-    local head = state.groups and lists.kind_of(list.id) == 'group' and entries.read(keys, lists.first_of(keys, list.id, 1))[1]
-    if head and not room.is_closed(state) and key_limits.fit(state, head.hits) then
-      list.stoppedBy, list.stoppedMillis = state.groups:reason_of_stop(list.id, head.hits)
+    local hits, is_group = list.hits, lists.kind_of(list.id) == 'group'
+    list.oldestMillis, list.ticket, list.hits = waited(list.ticket, now_ms), nil, nil
+    if state.groups and is_group and not room.is_closed(state) and key_limits.fit(state, hits) then
+      list.stoppedBy, list.stoppedMillis = state.groups:reason_of_stop(list.id, hits)
     end
   end
   return longest, count

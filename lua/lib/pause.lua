@@ -9,7 +9,7 @@ function pause.is_on(state)
   return state.paused_until > 0
 end
 
--- What counts of a limit for checks: in a pause, at least all of its maximum.
+-- What counts of a limit for checks: in a pause, at least all of its maximum. `state`: of a key, or a group (limits/group-limits).
 function pause.used(state, limit)
   return pause.is_on(state) and math.max(limit.used, limit.max) or limit.used
 end

@@ -26,10 +26,10 @@ local function closed_until(state)
   return math.max(state.recovery_until, state.paused_until)
 end
 
--- When a limit has more room, but not before the key is open again. If the limit has room already, that time alone
--- counts.
+-- When a limit has more room, but not before the key, and the group whose limit it is, are open again. If the limit has room already,
+-- that time alone counts.
 local function at_of(state, call, limit)
-  local opens = closed_until(state)
+  local opens = limit.group and math.max(closed_until(state), limit.group.paused_until) or closed_until(state)
   return opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
 end
 
@@ -156,6 +156,14 @@ function room.micros_told(keys, state, call, before, hits, list)
   return micros < math.huge and micros or room.micros_to(keys, state, call)
 end
 
+-- What counts of a limit, and the microseconds until it has more room.
+local function text_of(state, call, limit)
+  local name = limit.name and limit.name .. '=' or ''
+  local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
+  local paused = not pause.is_on(state) and limit.group or state
+  return string.format('%s%.0f:%.0f', name, pause.used(paused, limit), micros_until(at_of(state, call, limit), call)) .. length
+end
+
 -- What counts of the limits for checks: a number, or, in a key with further limits or whose own limit is no fixed window,
 -- a text `<used>:<microseconds until there is more room>`, with `,<name>=` and the same after it for each further limit. The
 -- window of a calendar has `:<length in ms>` after that.
@@ -166,10 +174,7 @@ function room.used(state, call)
   end
   local texts = {}
   for i, limit in ipairs(state.limits) do
-    local micros = micros_until(at_of(state, call, limit), call)
-    local name = limit.name and limit.name .. '=' or ''
-    local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
-    texts[i] = string.format('%s%.0f:%.0f', name, pause.used(state, limit), micros) .. length
+    texts[i] = text_of(state, call, limit)
   end
   return table.concat(texts, ',')
 end
@@ -181,12 +186,7 @@ local function used_of_group(state, call, list)
     return nil
   end
   for i, limit in ipairs(group.limits) do
-    local is_paused = pause.is_on(state) or group.paused_until > 0
-    local opens = math.max(closed_until(state), group.paused_until)
-    local time = opens > 0 and not limit:is_full(state, call) and opens or math.max(limit:room_at(state), opens)
-    local length = limit.window_varies and string.format(':%.0f', limit:length()) or ''
-    local used = is_paused and math.max(limit.used, limit.max) or limit.used
-    texts[i] = string.format('%s=%.0f:%.0f', limit.name, used, micros_until(time, call)) .. length
+    texts[i] = text_of(state, call, limit)
   end
   if group.paused_until > 0 then
     texts[#texts + 1] = string.format('=0:%.0f', micros_until(group.paused_until, call))

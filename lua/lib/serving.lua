@@ -70,10 +70,7 @@ local function serve_queue(keys, state, call)
   local tally = queue.read(keys, state, call)
   local granted, taken = state.granted or {}, 0
   state.stopped_heads = nil
-  key_limits.ask_all(state, 'begin_serving')
-  if state.groups then
-    state.groups:serve(true)
-  end
+  key_limits.serve(state, true)
   local function approve(approved)
     if have_terms(state, approved) then
       approvals.add(keys, state, call, approved)
@@ -110,10 +107,7 @@ local function serve_queue(keys, state, call)
   if tally.living > 0 then
     state.serving = key_limits.fit(state, 1) and 1 or 0
   else
-    key_limits.ask_all(state, 'end_serving')
-    if state.groups then
-      state.groups:serve(false)
-    end
+    key_limits.serve(state, false)
     state.serving = 0
     if tally.places > 0 then
       queue.drop(keys, state, tally)

@@ -113,10 +113,7 @@ function snapshot.serve(keys, state, call, tally)
   if waiting == 0 or room.is_closed(state) then
     return waiting, served
   end
-  key_limits.ask_all(state, 'begin_serving')
-  if state.groups then
-    state.groups:serve(true)
-  end
+  key_limits.serve(state, true)
   local is_blocked = false
   if key_limits.fit(state, 1) then
     served.walk = heads.walk(keys, state, call, tally, serving.MOST_SERVED, serving.MOST_TAKEN)
@@ -136,10 +133,7 @@ function snapshot.serve(keys, state, call, tally)
   end
   state.serves_more = waiting > 0 and has_room and not is_blocked
   if waiting == 0 then
-    key_limits.ask_all(state, 'end_serving')
-    if state.groups then
-      state.groups:serve(false)
-    end
+    key_limits.serve(state, false)
   end
   return waiting, served
 end

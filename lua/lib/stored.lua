@@ -76,7 +76,9 @@ local function read_optional(state, own, extra, queue, holds)
     state.own:read(state, of_window or cjson.decode(own))
   end
   if further then
-    key_limits.read_further(state, further)
+    for i = 2, #state.limits do
+      key_limits.read_counts(state, state.limits[i], further)
+    end
   end
   state.stored_expires = fields.expires or 0
 end
@@ -95,7 +97,7 @@ local function format_optional(state)
   -- After each check it follows from the windows.
   local extra = json.add('', 'expires', state.expires ~= stored.idle_time(state) and digits(state.expires))
   extra = json.add(extra, 'own', own.has_boundary and json.object(own:format()))
-  extra = json.add(extra, 'further', #state.limits > 1 and key_limits.format_further(state))
+  extra = json.add(extra, 'further', #state.limits > 1 and key_limits.format_counts(state.limits, 2))
   extra = json.join(extra, json.fields(state, EXTRA))
   if extra ~= '' or queue ~= '' or holds ~= '' then
     extra = json.join(extra, json.fields(state, SAYS_NOTHING_ALONE))

@@ -8,14 +8,13 @@
 --                for a group that is stopped or holds approvals
 --
 -- `state.groups` is there in a key with such limits, or with a paused group, and has what the call has read:
---   declared     the limits, by the rules in force, and `text`, their part of the text of limits
 --   by_id        the groups, by their ids. A group has
 --     limits         in the order of the rules
 --     held, held_ids the hits and the number of its held approvals
 --     paused_until   when its pause ends, in ms since 1970; 0 without one
 --     tag            while it is stopped: its order key (queue/lists)
 --     used_before, held_before, held_ids_before, paused_before, tag_before
---                    the same as the call began to look, and what its limits took
+--                    the same, and what its limits took, when the call first looked at it
 --     is_changed     whether the call has changed what counts. A call that changes nothing of a group leaves what is stored of it, so
 --                    that whether anybody has looked changes nothing
 -- The state's field `groups_until` is when the last of all groups will be idle, in ms since 1970; `groups_number` is another number
@@ -147,11 +146,7 @@ local function read(self, id)
   else
     for i, declared in ipairs(limits_text.parse_groups(group.limits_text)) do
       local limit = begin_limit(self, group, declared)
-      local of_limit = stored.counts and stored.counts[limit.name]
-      if of_limit then
-        limit.start, limit.used = of_limit.start, of_limit.used
-        limit:read(self.state, of_limit)
-      end
+      key_limits.read_counts(self.state, limit, stored.counts)
       move(self, limit)
       group.limits[i] = limit
     end
@@ -273,15 +268,24 @@ function group_limits:take_changed()
   return ids
 end
 
--- When what stops the head of a group may have ended by itself, in ms since 1970, if only its own limits and its pause stop it.
--- math.huge if only a release, a lapse or a correction can end it, each of which tells its group.
-function group_limits.stopped_until(state, group, hits)
-  local time = group.paused_until
+-- What stops the head of a group, if only its own limits and its pause do: the name of the limit that has room last, or `paused`; nil if
+-- nothing stops it. And when that may have ended by itself, in ms since 1970: math.huge if only a release, a lapse or a correction can
+-- end it, each of which tells its group.
+local function stop_of(state, group, hits)
+  local time, reason = group.paused_until, group.paused_until > 0 and 'paused' or nil
   for _, limit in ipairs(group.limits) do
     if not limit:fits_into(limit:free(), hits) then
-      time = math.max(time, limit:is_full_of_held(state) and math.huge or limit:room_at(state, hits))
+      local until_ms = limit:is_full_of_held(state) and math.huge or limit:room_at(state, hits)
+      if until_ms >= time then
+        time, reason = until_ms, limit.name
+      end
     end
   end
+  return reason, time
+end
+
+function group_limits.stopped_until(state, group, hits)
+  local _, time = stop_of(state, group, hits)
   return time
 end
 
@@ -312,13 +316,8 @@ function group_limits:pause(id, millis, can_shorten)
 end
 
 local function format(group)
-  local counts = ''
-  for _, limit in ipairs(group.limits) do
-    local fields = string.format('"start":%.0f,"used":%.0f', limit.start, limit.used)
-    counts = json.add(counts, limit.name, json.object(json.join(fields, limit:format())))
-  end
   local fields = json.add('', 'limits', cjson.encode(group.limits_text))
-  fields = json.add(fields, 'counts', json.object(counts))
+  fields = json.add(fields, 'counts', key_limits.format_counts(group.limits, 1))
   return json.object(json.join(fields, json.fields(group, FIELDS)))
 end
 
@@ -515,18 +514,10 @@ function group_limits:fullest(most)
   return { unpack(shown, 1, math.min(most, #shown)) }
 end
 
--- What stops the head of a group alone: the name of the limit that has room last, or `paused`, and for how many ms at least; -1 if
--- that is not known. Nil if nothing does.
+-- What stops the head of a group alone, and for how many ms at least; -1 if that is not known. Nil if nothing does.
 function group_limits:reason_of_stop(id, hits)
-  local group, now_ms = self:of(id), self.call.now_ms
-  local reason, time = group.paused_until > 0 and 'paused' or nil, group.paused_until
-  for _, limit in ipairs(group.limits) do
-    local until_ms = limit:is_full_of_held(self.state) and math.huge or limit:room_at(self.state, hits)
-    if not limit:fits_into(limit:free(), hits) and until_ms >= time then
-      reason, time = limit.name, until_ms
-    end
-  end
-  return reason, reason and (time < math.huge and math.max(0, time - now_ms) or -1)
+  local reason, time = stop_of(self.state, self:of(id), hits)
+  return reason, reason and (time < math.huge and math.max(0, time - self.call.now_ms) or -1)
 end
 
 return group_limits

@@ -29,23 +29,20 @@ function key_limits.take_calendars(state, call)
   end
 end
 
--- What is stored of the further limits: an object with `start`, `used` and the fields of its kind for each, by its name.
--- `stored`: the same as a table.
-function key_limits.read_further(state, stored)
-  for i = 2, #state.limits do
-    local limit = state.limits[i]
-    local of_limit = stored[limit.name]
-    if of_limit then
-      limit.start, limit.used = of_limit.start, of_limit.used
-      limit:read(state, of_limit)
-    end
+-- What is stored of limits with names: an object with `start`, `used` and the fields of its kind for each, by its name.
+-- `first`: the number of the first one. `stored`: the same as a table; nil for nothing.
+function key_limits.read_counts(state, limit, stored)
+  local of_limit = stored and stored[limit.name]
+  if of_limit then
+    limit.start, limit.used = of_limit.start, of_limit.used
+    limit:read(state, of_limit)
   end
 end
 
-function key_limits.format_further(state)
+function key_limits.format_counts(limits, first)
   local fields = ''
-  for i = 2, #state.limits do
-    local limit = state.limits[i]
+  for i = first, #limits do
+    local limit = limits[i]
     local counts = string.format('"start":%.0f,"used":%.0f', limit.start, limit.used)
     fields = json.add(fields, limit.name, json.object(json.join(counts, limit:format())))
   end
@@ -139,6 +136,14 @@ function key_limits.ask_all(state, question, ...)
     any = limit[question](limit, ...) or any
   end
   return any
+end
+
+-- The queue is served, perhaps later than there was room, or nobody waits any more.
+function key_limits.serve(state, is_serving)
+  key_limits.ask_all(state, is_serving and 'begin_serving' or 'end_serving')
+  if state.groups then
+    state.groups:serve(is_serving)
+  end
 end
 
 -- Moves the further limits to the windows that hold `now_ms`. Returns the limits whose windows have ended.
@@ -235,14 +240,6 @@ local function note_change(state, list)
   if group then
     group.is_changed = true
   end
-end
-
--- What counts in a limit changes or not, which may be of a group. Returns whether it does.
-local function note_change_of(limit, has_changed)
-  if has_changed and limit.group then
-    limit.group.is_changed = true
-  end
-  return has_changed
 end
 
 -- All limits in which an approval of a list may count.
@@ -395,23 +392,28 @@ function key_limits.take_from_hold(keys, state, call, id, hits, list)
   end
 end
 
--- Gives back what an approval takes of each limit. `list`: of its request, if there is a record. Returns whether any had it, other than as
+-- Changes an approval in all limits that have it. `list`: of its request, if there is a record. Returns whether any has it, other than as
 -- a held one.
-function key_limits.give_back(keys, state, id, list, is_held, is_unused)
+local function change_in_all(state, list, change, ...)
   local any = false
   for _, limit in ipairs(all_of(state, list)) do
-    any = note_change_of(limit, limit:give_back(keys, state, id, is_held, is_unused)) or any
+    local has_changed = limit[change](limit, ...)
+    if has_changed and limit.group then
+      limit.group.is_changed = true
+    end
+    any = has_changed or any
   end
   return any
 end
 
--- Gives an approval other hits. Returns whether any limit has it, other than as a held one.
+-- Gives back what an approval takes of each limit.
+function key_limits.give_back(keys, state, id, list, is_held, is_unused)
+  return change_in_all(state, list, 'give_back', keys, state, id, is_held, is_unused)
+end
+
+-- Gives an approval other hits.
 function key_limits.amend(keys, state, id, list, hits, is_held)
-  local any = false
-  for _, limit in ipairs(all_of(state, list)) do
-    any = note_change_of(limit, limit:amend(keys, state, id, hits, is_held)) or any
-  end
-  return any
+  return change_in_all(state, list, 'amend', keys, state, id, hits, is_held)
 end
 
 -- A check that is denied takes what is left of the fixed windows by hits that lack room for it, as if a vendor had reported that

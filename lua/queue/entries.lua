@@ -3,8 +3,8 @@
 --
 -- A ticket is the time of arrival in Redis's microseconds, raised if needed, so that no ticket is given out twice.
 -- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
--- sixteen digits until the year 2286, so tickets and entries sort as texts. In a group with lanes, an entry has the ticket less the
--- head start of its lane in the place of the ticket.
+-- sixteen digits until the year 2286, so tickets and entries sort as texts. In a group with lanes, an entry starts with the
+-- ticket less the head start of its lane.
 
 local chunks = require 'lib/chunks'
 local digits = require 'lib/digits'

@@ -109,7 +109,7 @@ function lists.share_of(waiter)
 end
 
 -- The first waiter of a list; nil if it has none.
-local function first_waiter(keys, id)
+function lists.first_waiter(keys, id)
   local entry = lists.first(keys, id)
   return entry and entries.read(keys, { entry })[1]
 end
@@ -173,6 +173,13 @@ end
 -- The head of a list in the order of turns, if it is this entry.
 function lists.head_of(entry, id)
   return entries.ticket_of(entry) .. ':' .. id
+end
+
+-- The entry of the head of a group that is stopped; nil if it is not.
+function lists.stopped_head(keys, id)
+  local entry = lists.first(keys, id)
+  local is_stopped = entry and redis.call('ZSCORE', lists.heads_name(keys, 'stopped'), lists.head_of(entry, id))
+  return is_stopped and entry or nil
 end
 
 -- A group that is stopped may have room now.
@@ -325,13 +332,13 @@ end
 
 -- Waiters leave a list without an approval. Their records are still there.
 local function remove_from(keys, state, id, waiters)
-  local kind, gone, head = lists.kind_of(id), {}, first_waiter(keys, id)
+  local kind, gone, head = lists.kind_of(id), {}, lists.first_waiter(keys, id)
   for _, waiter in ipairs(waiters) do
     gone[#gone + 1] = find_entry(keys, id, waiter)
   end
   reads.read = reads.read + #waiters
   chunks.call('ZREM', keys.queue, gone)
-  local first = kind ~= 'fifo' and first_waiter(keys, id) or nil
+  local first = kind ~= 'fifo' and lists.first_waiter(keys, id) or nil
   if kind == 'fifo' or (first and first.text == head.text) then
     return
   end

@@ -310,10 +310,7 @@ function queue.withdraw(keys, state, call, waiters)
     replicas.add_places(tally, waiter.replica_id or call.replica, -1, call.now_ms)
   end
   if tally.living == 0 then
-    key_limits.ask_all(state, 'end_serving')
-    if state.groups then
-      state.groups:serve(false)
-    end
+    key_limits.serve(state, false)
     state.stopped_heads = nil
   end
   if tally.places == 0 then

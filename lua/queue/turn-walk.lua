@@ -65,18 +65,15 @@ local function bring_back(self, state, now_ms)
   local heads, seen = lists.heads_due(self.keys, now_ms, MOST_BROUGHT_BACK), {}
   self.has_more = #heads == MOST_BROUGHT_BACK
   for _, id in ipairs(state.groups:take_changed()) do
-    local entry = lists.first(self.keys, id)
-    local head = entry and lists.head_of(entry, id)
-    if head and redis.call('ZSCORE', lists.heads_name(self.keys, 'stopped'), head) then
-      heads[#heads + 1] = head
-    end
+    local entry = lists.stopped_head(self.keys, id)
+    heads[#heads + 1] = entry and lists.head_of(entry, id)
   end
   for _, head in ipairs(heads) do
     local ticket, id = lists.split_head(head)
     local group, rank = state.groups:of(id), rank_in(self.kinds, 'group')
     if rank and not seen[head] then
       seen[head], group.is_back = true, true
-      local waiter = entries.read(self.keys, lists.first_of(self.keys, id, 1))[1]
+      local waiter = lists.first_waiter(self.keys, id)
       local list = new_list(rank, 'group', id, math.max(group.tag or 0, self.virtual_time + lists.share_of(waiter)), ticket)
       list.head, list.was_stopped = head, true
       touch(self, list)
@@ -301,10 +298,8 @@ function turn_walk:hits_of_stopped(id)
       return list.stopped_head and list.stopped_head.hits
     end
   end
-  local head = lists.first(self.keys, id)
-  if head and redis.call('ZSCORE', lists.heads_name(self.keys, 'stopped'), lists.head_of(head, id)) then
-    return entries.read(self.keys, { head })[1].hits
-  end
+  local head = lists.stopped_head(self.keys, id)
+  return head and entries.read(self.keys, { head })[1].hits
 end
 
 -- When the first group that is stopped may have room, as it would be written; nil if none is.

@@ -3,7 +3,7 @@ import { countsList, type ForEachLimit, forEachLimit, type Limit, type Limits } 
 import type { QueueList } from '../queue-order.js';
 import { isHeld, type LimitedRequest, type RequestTerms, termsOf } from '../request.js';
 import { Holds, type HeldState, hitsOf } from './holds.js';
-import type { CountedLimit } from './limits/counted-limit.js';
+import { type CountedLimit, usedOf } from './limits/counted-limit.js';
 import { GroupLimits } from './group-limits.js';
 import { createLimit, createWindow, takeRules } from './limits/kinds.js';
 import { type LaterLimits, Window } from './limits/window.js';
@@ -176,15 +176,9 @@ export class Approvals {
     return stopped.length > 0 ? stopped : undefined;
   }
 
-  /**
-   * When what stops a group may have ended by itself, which only its own limits and its pause do. Infinite if only a release, a
-   * lapse or a correction can end it, which tell by themselves.
-   */
+  /** When what stops the group of a waiter alone may have ended by itself: see `GroupLimits.stopOf`. */
   stoppedUntil({ hits = 1, list }: RequestTerms): number {
-    if (!this.groups || !list) return -Infinity;
-    const lacking = this.groups.limitsOf(list.name).filter((limit) => !limit.fitsAlone(hits));
-    const times = lacking.map((limit) => (limit.isFullOfHeld ? Infinity : limit.roomAt(hits)));
-    return Math.max(this.groups.pausedUntil(list.name), ...times);
+    return this.groups && list ? this.groups.stopOf(list.name, hits).until : -Infinity;
   }
 
   /** A check that is denied takes what is left of the fixed windows by hits that lack room for it. */
@@ -483,11 +477,6 @@ export class Approvals {
     if (usedOf(limits) < before) this.#releasedAt = now;
     return result;
   }
-}
-
-/** What the approvals take of all these limits together. */
-function usedOf(limits: readonly CountedLimit[]): number {
-  return limits.reduce((sum, limit) => sum + limit.exactUsed, 0);
 }
 
 /** Until when anything may count that was approved by now; -Infinity for nothing. */

@@ -2,7 +2,7 @@ import { kindOf } from '../kinds/kinds.js';
 import type { GroupState, QueueListState } from '../queue-order.js';
 import { areSame, type Limit, limitOfGroup } from '../limits.js';
 import { Heap, type HeapItem } from './heap.js';
-import type { CountedLimit, KeyOfLimit } from './limits/counted-limit.js';
+import { type CountedLimit, type KeyOfLimit, usedOf } from './limits/counted-limit.js';
 import { takeRules } from './limits/kinds.js';
 
 /** What a group takes with its limits, measured. */
@@ -97,8 +97,9 @@ export class GroupLimits {
    * as in a group that it leaves idle.
    */
   get busyUntil(): number {
-    const busy = this.#current.filter((group) => group.hasMoved && !this.#isIdle(group));
-    return Math.max(this.#wasBusyUntil, ...busy.map((group) => this.#countsUntil(group)));
+    return this.#current
+      .filter((group) => group.hasMoved && !this.#isIdle(group))
+      .reduce((until, group) => Math.max(until, this.#countsUntil(group)), this.#wasBusyUntil);
   }
 
   /** An operation begins. */
@@ -166,20 +167,30 @@ export class GroupLimits {
       .map(({ group: { name, limits } }) => ({ name, used: limits.map(({ used }) => used) }));
   }
 
-  /** What stops the head of a group alone, as it is shown; undefined if nothing does. */
-  reasonOfStop(
-    name: string,
-    hits: number,
-  ): Pick<QueueListState, 'stoppedBy' | 'stoppedMillis'> | undefined {
+  /**
+   * What stops the head of a group alone: `paused`, or the limit that has room last; undefined if nothing does. Until when: infinite
+   * if only a release, a lapse or a correction can end it, which tell by themselves.
+   */
+  stopOf(name: string, hits: number): { stoppedBy: string | undefined; until: number } {
     const { limits, pausedUntil } = this.#at(name);
     let stoppedBy = pausedUntil > -Infinity ? 'paused' : undefined;
     let until = pausedUntil;
     for (const limit of limits) {
+      if (limit.fitsAlone(hits)) continue;
       const roomAt = limit.isFullOfHeld ? Infinity : limit.roomAt(hits);
-      if (limit.fitsAlone(hits) || roomAt < until) continue;
+      if (roomAt < until) continue;
       stoppedBy = limit.name;
       until = roomAt;
     }
+    return { stoppedBy, until };
+  }
+
+  /** The same as it is shown. */
+  reasonOfStop(
+    name: string,
+    hits: number,
+  ): Pick<QueueListState, 'stoppedBy' | 'stoppedMillis'> | undefined {
+    const { stoppedBy, until } = this.stopOf(name, hits);
     if (stoppedBy === undefined) return undefined;
     const millis = Math.max(0, until - this.now);
     return { stoppedBy, ...(millis < Infinity && { stoppedMillis: millis }) };
@@ -212,7 +223,12 @@ export class GroupLimits {
     const group = this.#at(name);
     if (this.#isKept(group)) return false;
     const { maxGroupsPerKey } = this.key.bounds;
-    if (this.#original) return this.#countKept(this.#original) >= maxGroupsPerKey;
+    const original = this.#original;
+    if (original) {
+      // All are looked at only where that may matter.
+      const mayBeFull = original.#groups.size + this.#groups.size >= maxGroupsPerKey;
+      return mayBeFull && this.#countKept(original) >= maxGroupsPerKey;
+    }
     this.#moveTo(group, Infinity);
     while (this.#groups.size > maxGroupsPerKey && this.#forgetFirst());
     this.#moveTo(group, this.now);
@@ -281,8 +297,7 @@ export class GroupLimits {
 
   #takenBy({ name, limits, pausedUntil }: Group): Taken {
     const { hits = 0, size = 0 } = this.key.holds?.countedIn({ group: name }) ?? {};
-    const used = limits.reduce((sum, { exactUsed }) => sum + exactUsed, 0);
-    return { used, held: hits, holds: size, pausedUntil };
+    return { used: usedOf(limits), held: hits, holds: size, pausedUntil };
   }
 
   #isChanged(group: Group): boolean {

@@ -176,10 +176,12 @@ describe('a peek', () => {
   }
 
   /** What the rules of a key say now and then, the first one most often. */
+  const GROUPS = [group('x'), group('y', 3)];
   const LISTS: readonly (readonly (QueueList | undefined)[])[] = [
     [undefined],
     [lane('a'), lane('b', 700), lane('c', 30_000)],
-    [group('x'), group('y', 3)],
+    GROUPS,
+    GROUPS.map((list) => ({ ...list, hasLimits: true })),
     [lane('a'), lane('b', 700), undefined, lane('a', 900), group('x')],
   ];
 
@@ -230,6 +232,7 @@ describe('a peek', () => {
       fc.asyncProperty(scene, async (drawn) => {
         await key.begin();
         const { maxRequests, hasFurther, further } = drawn;
+        const isOfGroups = drawn.lists.some((list) => list?.kind === 'group' && list.hasLimits);
         const second = {
           name: 'second',
           windowMillis: 2500,
@@ -237,7 +240,8 @@ describe('a peek', () => {
           algorithm: further,
           counts: 'hits',
           keepsReleased: true,
-          ...(drawn.lanes && { lanes: drawn.lanes }),
+          ...(drawn.lanes && !isOfGroups && { lanes: drawn.lanes }),
+          ...(isOfGroups && { perGroup: { maxima: new Map([['y', 1]]) } }),
         } as const;
         const listOf = (each: Pick<Step, 'list'>) => drawn.lists[each.list % drawn.lists.length];
         const limits = {
@@ -268,6 +272,20 @@ describe('a peek', () => {
       }),
       { numRuns: extent(100, 400) },
     );
+  });
+
+  test('a group that its own limit stops, as nobody has seen yet, is passed', async () => {
+    const own = { name: 'tenant', windowMillis: 60_000, maximum: 1, counts: 'hits' } as const;
+    const further = [{ ...own, keepsReleased: false, perGroup: { maxima: new Map() } }];
+    const replica = key.replica('r1', { limits: { maxRequests: 9, further } });
+    const [list, other] = [group('x'), group('y')].map((each) => ({ ...each, hasLimits: true }));
+    await replica.checkBatch([{ requestId: 'a', canWait: false, list }]);
+    await replica.pause(100);
+    await replica.checkBatch([{ requestId: 'b', canWait: true, list }]);
+    await key.setTimeInSilence(200);
+    // The waiter has the next window of its group.
+    expect(await peek(replica, { list })).toBe('turn in 119800 ms');
+    expect(await peek(replica, { list: other })).toBe('approved');
   });
 
   test('while more wait than a call serves, a check is denied', async () => {

@@ -355,3 +355,8 @@ export abstract class CountedLimit {
     return this.limit.counts === 'hits' ? held.hits : held.size;
   }
 }
+
+/** What the approvals take of all these limits together. */
+export function usedOf(limits: readonly CountedLimit[]): number {
+  return limits.reduce((sum, { exactUsed }) => sum + exactUsed, 0);
+}
