@@ -27,6 +27,9 @@ const (
 	mostBytes = 16 << 20
 )
 
+// direct sends without the proxies of the environment, as the client. It keeps its connections for the next request.
+var direct = &http.Client{Transport: &http.Transport{}}
+
 // connection has the addresses and the token of the options, or else of the environment.
 type connection struct {
 	urls  []string
@@ -113,8 +116,7 @@ func (c connection) requestOf(ctx context.Context, base, method, path string) (i
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// Without the proxies of the environment, as the client.
-	response, err := (&http.Client{Transport: &http.Transport{}}).Do(request)
+	response, err := direct.Do(request)
 	if ctx.Err() != nil {
 		return 0, part{}, context.Cause(ctx)
 	}
