@@ -1,5 +1,6 @@
-# Another image of Node: docker build --build-arg NODE_IMAGE=...
+# Another image of Node or Go: docker build --build-arg NODE_IMAGE=... --build-arg GO_IMAGE=...
 ARG NODE_IMAGE
+ARG GO_IMAGE
 # The newest LTS release. For amd64 and arm64: docker buildx build --platform linux/amd64,linux/arm64 .
 FROM ${NODE_IMAGE:-node:24.21.0-bookworm-slim} AS base
 
@@ -14,6 +15,13 @@ RUN npm ci --prefix scripts/compiler --no-audit --no-fund
 COPY tsconfig.json ./
 COPY src src
 RUN node scripts/compiler/node_modules/typescript/bin/tsc -p scripts/compiler
+
+# Go compiles for the other platform faster than an emulator runs it. Without BuildKit there is one platform.
+FROM --platform=${BUILDPLATFORM:-linux} ${GO_IMAGE:-golang:1.26.8-bookworm} AS command-line
+ARG TARGETARCH
+WORKDIR /clients/go
+COPY clients/go ./
+RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -trimpath -ldflags=-s -o /sluice-client ./cmd/sluice-client
 
 FROM base
 LABEL org.opencontainers.image.title="sluice" \
@@ -30,6 +38,8 @@ COPY lua lua
 COPY proto proto
 COPY ui ui
 COPY --from=build /app/dist dist
+# The command line: docker run --rm --entrypoint sluice-client sluice --help
+COPY --from=command-line /sluice-client /usr/local/bin/
 # Node's image has this user, with the id 1000; by number, so that Kubernetes sees that it is not root.
 USER 1000:1000
 EXPOSE 8080

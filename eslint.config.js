@@ -170,32 +170,14 @@ export default tseslint.config(
   mayNotImport('readiness', ['**/redis/**', ...ABOVE_LIMITER], 'readiness asks the limiter'),
   {
     files: ['clients/node/src/**/*.ts'],
-    ignores: ['clients/node/src/cli/**'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
             {
-              regex: '^(?!node:|\\./(?!cli/)|\\.\\./(api|decision|errors|options)\\.js$)',
+              regex: '^(?!node:|\\./|\\.\\./(api|decision|errors|options)\\.js$)',
               message: 'users of the client load nothing of the service, and no package',
-            },
-          ],
-        },
-      ],
-    },
-  },
-  {
-    files: ['clients/node/src/cli/**/*.ts'],
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        {
-          patterns: [
-            {
-              regex:
-                '^(?!node:|\\./|\\.\\./index\\.js$|\\.\\./calls/(?:known-options|answer-part|pending-request)\\.js$)',
-              message: 'the command line uses the client as its users do, and no package',
             },
           ],
         },

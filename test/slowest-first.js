@@ -22,7 +22,6 @@ const SLOWEST = [
   'test/service/replicas/fleet.test.ts',
   'test/service/docs/shell-blocks.test.ts',
   'test/deploy/dashboard/dashboard.test.ts',
-  'test/deploy/long/python-command-line.test.ts',
   'test/deploy/python-client.test.ts',
   'test/deploy/docker/composition.test.ts',
   'test/deploy/gateways/envoy.test.ts',

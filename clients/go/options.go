@@ -60,6 +60,9 @@ type CheckOptions struct {
 	Hold time.Duration
 	// MaxRequests is the maximum of the key from now on. By default it stays.
 	MaxRequests int
+	// DefaultMaxRequests is the maximum of the key from now on, unless a rule sets one or MaxRequests is given. By default
+	// the maximum stays.
+	DefaultMaxRequests int
 	// MaxRequestsInQueue is the size of the key's queue from now on. By default it stays.
 	MaxRequestsInQueue int
 	// Window is the length of the key's windows from the next one on. By default it stays.
@@ -115,6 +118,7 @@ func (o CheckOptions) query() url.Values {
 	setInt(query, "hits", o.Hits)
 	setDuration(query, "holdMillis", o.Hold)
 	setInt(query, "maxRequests", o.MaxRequests)
+	setInt(query, "defaultMaxRequests", o.DefaultMaxRequests)
 	setDuration(query, "windowMillis", o.Window)
 	setText(query, "lane", o.Lane)
 	setText(query, "group", o.Group)

@@ -14,7 +14,9 @@ const defaultHold = 30 * time.Second
 type Permit struct {
 	Key       string
 	RequestID string
-	client    *Client
+	// Quota is what was left as of the approval, as in a Decision.
+	Quota  []Quota
+	client *Client
 	// work ends when the permit is lost, or with the context of the caller.
 	work    context.Context
 	endWork context.CancelCauseFunc
@@ -40,7 +42,7 @@ func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*
 	if !decision.Approved {
 		return nil, deniedError(key, decision)
 	}
-	permit := &Permit{Key: key, RequestID: decision.RequestID, client: c}
+	permit := &Permit{Key: key, RequestID: decision.RequestID, Quota: decision.Quota, client: c}
 	permit.work, permit.endWork = context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	permit.stopRenewals = stop

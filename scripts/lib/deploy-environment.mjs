@@ -32,7 +32,8 @@ const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_regis
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
 if (host !== '') {
   // test/deploy/docker/build-image.ts builds the same image again, which takes only a moment.
-  const variables = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE'].flatMap((name) => ['--build-arg', name]);
+  const names = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'GO_IMAGE'];
+  const variables = names.flatMap((name) => ['--build-arg', name]);
   const build = ['build', '--quiet', ...variables, '--tag', docker.SLUICE_IMAGE, ROOT];
   const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };
   spawnSync('docker', ['--host', host, ...build], options);

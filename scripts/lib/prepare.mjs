@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { installWithNpm } from './npm.mjs';
 import { endIfFailed, ROOT, run } from './run.mjs';
 
 const COMPILER = 'scripts/compiler';
-/** What is compiled: the settings, the folder with the sources, the folder of the results, and the program in it. */
-const SERVICE = {
-  ...{ settings: 'tsconfig.json', sources: 'src', built: 'dist' },
-  program: 'bin.js',
-};
-const CLIENT = {
-  ...{ settings: 'client.json', sources: 'clients/node/src', built: 'clients/node/dist' },
-  program: 'cli/bin.js',
-};
+/** What is compiled: the settings, the folder with the sources, and the folder of the results. */
+const SERVICE = { settings: 'tsconfig.json', sources: 'src', built: 'dist' };
+const CLIENT = { settings: 'client.json', sources: 'clients/node/src', built: 'clients/node/dist' };
 /** A file among the results, which says what they were compiled from. */
 const BUILT_STAMP = '.sluice-built';
 
@@ -53,10 +47,16 @@ function lockedPackages(file) {
 
 /** Compiles the service to `dist`, and the client to its package in `clients/node`, unless they are up to date. */
 export function build() {
-  for (const part of [SERVICE, CLIENT]) compile(part);
+  compile(SERVICE);
+  buildClient();
 }
 
-function compile({ settings, sources, built, program }) {
+/** Compiles the client alone. */
+export function buildClient() {
+  compile(CLIENT);
+}
+
+function compile({ settings, sources, built }) {
   const project = join(COMPILER, settings);
   const files = [join(COMPILER, 'package-lock.json'), join(COMPILER, 'tsconfig.json'), project];
   onChange(join(built, BUILT_STAMP), [...files, 'tsconfig.json', ...filesBelow(sources)], () => {
@@ -64,8 +64,6 @@ function compile({ settings, sources, built, program }) {
     rmSync(join(ROOT, built), { recursive: true, force: true });
     const compiler = join(COMPILER, 'node_modules/typescript/bin/tsc');
     run(process.execPath, [compiler, '-p', project], { stdio: npmOutput() });
-    // npm does so when it installs a package, but not for `npx ./clients/node` in a clone.
-    chmodSync(join(ROOT, built, program), 0o755);
   });
 }
 

@@ -22,6 +22,11 @@ const STAND_INS = {
     },
     changes: ['ENV PATH=/usr/local/bin:/usr/bin:/bin', `ENV NODE_EXTRA_CA_CERTS=${CERTIFICATES}`],
   }),
+  golang: () => ({
+    programs: { '/bin/sh': '/bin/sh' },
+    files: goFolders(),
+    changes: ['ENV PATH=/usr/local/go/bin:/usr/bin:/bin', 'ENV GOROOT=/usr/local/go'],
+  }),
   redis: () => ({
     programs: {
       '/usr/bin/redis-server': findOrInstall('redis-server', { apt: 'redis-server' }),
@@ -80,8 +85,9 @@ function docker(host, ...args) {
 
 function importStandIn(host, repository, name) {
   const standIn = STAND_INS[repository]?.();
-  if (!standIn || Object.values(standIn.programs).includes(undefined)) return false;
+  if (!standIn) return false;
   const { programs, files = {}, texts = {}, changes } = standIn;
+  if (Object.values({ ...programs, ...files }).includes(undefined)) return false;
   const folder = mkdtempSync(join(tmpdir(), 'sluice-image-'));
   const root = join(folder, 'root');
   try {
@@ -117,6 +123,15 @@ function copy(root, path, source) {
 function write(path, text) {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text, { mode: 0o755 });
+}
+
+/** What compiles Go, of the Go on PATH. Without Go, a program is missing. */
+function goFolders() {
+  const go = findProgram('go');
+  if (!go) return { '/usr/local/go/bin/go': undefined };
+  const root = spawnSync(go, ['env', 'GOROOT'], { encoding: 'utf8' }).stdout.trim();
+  const names = ['bin', 'pkg', 'src', 'go.env', 'VERSION'];
+  return Object.fromEntries(names.map((name) => [`/usr/local/go/${name}`, join(root, name)]));
 }
 
 /** The npm on PATH, which need not belong to this Node. */

@@ -34,6 +34,7 @@ export const checkElement = z
       key: z.string('a text'),
       requestId: requestId().optional(),
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
+      defaultMaxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
       windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
       ...requestFields(wholeNumber),

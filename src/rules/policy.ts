@@ -39,6 +39,8 @@ export function declaredBy(settings: Settings) {
     isShadow: false,
     /** Whether any rule matches. */
     isKnown: false,
+    /** Whether a rule sets the maximum of the key's own limit. */
+    hasRuledMaximum: false,
     /** The name of the last matching rule that has one. */
     ruleName: undefined as string | undefined,
   };

@@ -122,6 +122,7 @@ function apply(
     maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,
     isShadow: rule.shadow ?? before.isShadow,
     isKnown: true,
+    hasRuledMaximum: before.hasRuledMaximum || rule.max_requests_per_window !== undefined,
     ruleName: rule.name ?? before.ruleName,
   };
 }

@@ -6,6 +6,7 @@ type Permissions = Readonly<Record<string, string>>;
 
 export interface Step {
   readonly id?: string;
+  readonly if?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly name?: string;
   readonly uses?: string;
@@ -14,6 +15,7 @@ export interface Step {
 }
 
 export interface Job {
+  readonly if?: string;
   readonly needs?: string | readonly string[];
   readonly uses?: string;
   readonly permissions?: Permissions;

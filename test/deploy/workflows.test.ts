@@ -139,7 +139,7 @@ describe('the continuous integration', () => {
 describe('a release', () => {
   const folder = useTemporaryFolder();
 
-  test.each(['image', 'chart', 'npm'])('pushes its %s after all tests', (job) => {
+  test.each(['image', 'files', 'site'])('makes its %s after all tests', (job) => {
     expect(requiredBy(release, job)).toEqual(
       expect.arrayContaining(['version', 'test', 'last-night']),
     );
@@ -161,7 +161,7 @@ describe('a release', () => {
   test('has an image for two platforms, with its SBOM and provenance', () => {
     expect(inputsOf(release, 'docker/build-push-action')).toMatchObject({
       platforms: 'linux/amd64,linux/arm64',
-      push: true,
+      push: "${{ github.ref_type == 'tag' }}",
       sbom: true,
       provenance: 'mode=max',
     });
@@ -171,7 +171,7 @@ describe('a release', () => {
   });
 
   test('has a chart with the image that is pushed', () => {
-    const step = release.jobs.chart!.steps!.find(({ name = '' }) => name.includes('image'))!;
+    const step = release.jobs.files!.steps!.find(({ name = '' }) => name.includes('image'))!;
     cpSync(`${ROOT}deploy`, join(folder, 'deploy'), { recursive: true });
     expect(step.env).toEqual({ DIGEST: '${{ needs.image.outputs.digest }}' });
     expect(release.jobs.image!.outputs).toEqual({ digest: '${{ steps.push.outputs.digest }}' });
@@ -186,40 +186,28 @@ describe('a release', () => {
   });
 
   test.each([
-    ['image', 'ghcr.io/${{ github.repository }}'],
-    ['chart', 'ghcr.io/${{ github.repository_owner }}/charts/sluice'],
-  ])('signs the provenance of its %s', (job, name) => {
+    ['image', { 'subject-digest': '${{ steps.push.outputs.digest }}' }],
+    ['files', { 'subject-checksums': 'release/SHA256SUMS' }],
+  ])('signs the provenance of its %s', (job, subject) => {
     const steps = release.jobs[job]!.steps!;
     const attest = steps.findIndex(({ uses = '' }) => uses.startsWith('actions/attest@'));
-    expect(steps[attest]!.with).toMatchObject({
-      'subject-name': name,
-      'subject-digest': '${{ steps.push.outputs.digest }}',
-    });
-    expect(steps.findIndex(({ id }) => id === 'push')).toBeLessThan(attest);
+    expect(steps[attest]!.with).toMatchObject(subject);
+    const makes = steps.findIndex(
+      ({ id, run = '' }) => id === 'push' || run.includes('release:files'),
+    );
+    expect(makes).toBeLessThan(attest);
   });
 
-  test('takes the digest of the chart from what helm prints', () => {
-    const step = release.jobs.chart!.steps!.find(({ id }) => id === 'push')!;
-    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
-    const helm = `helm() { if [ "$1" = push ]; then printf 'Pushed: a\\nDigest: ${digest}\\n' >&2; fi; }`;
-    const GITHUB_OUTPUT = join(folder, 'output');
-    const own = { RUNNER_TEMP: folder, GITHUB_OUTPUT, GITHUB_REPOSITORY_OWNER: 'Some' };
-    execFileSync('bash', ['-e', '-c', `${helm}\n${step.run!}`], {
-      env: { ...process.env, ...own },
-    });
-    expect(readFileSync(GITHUB_OUTPUT, 'utf8')).toBe(`digest=${digest}\n`);
-  });
-
-  test('publishes the npm packages of the service and of the client with their provenance', () => {
-    const { steps, permissions, strategy, environment } = release.jobs.npm!;
-    // The token belongs to the environment, whose rules protect it.
-    expect(environment).toBe('npm');
-    expect(strategy?.matrix).toEqual({ folder: ['.', 'clients/node'] });
-    const { run } = steps!.find((step) => step.run?.startsWith('npm publish '))!;
-    expect(run).toContain(' --provenance ');
-    // .npmrc disables scripts, but without prepack there is nothing to publish.
-    expect(run).toContain(' --ignore-scripts=false ');
-    expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' });
+  test('run by hand, publishes nothing', () => {
+    const publishing =
+      /\b(?:helm push|gh release create|npm publish)\b|docker\/login-action|deploy-pages/;
+    const ofTags = "github.ref_type == 'tag'";
+    const publishes = Object.values(release.jobs).flatMap((job) =>
+      (job.steps ?? [])
+        .filter(({ run = '', uses = '' }) => publishing.test(`${run} ${uses}`))
+        .map((step) => step.if ?? job.if),
+    );
+    expect(publishes).toEqual(Array(4).fill(ofTags));
   });
 
   test('gives each job only the write permissions that it needs', () => {
@@ -235,24 +223,17 @@ describe('a release', () => {
       test: { contents: 'read' },
       'last-night': { actions: 'read', contents: 'read' },
       image: pushing,
-      chart: pushing,
-      npm: { contents: 'read', 'id-token': 'write' },
+      files: { ...pushing, contents: 'write' },
+      site: { contents: 'read', pages: 'write', 'id-token': 'write' },
     });
-  });
-
-  test('gives the token of npm to the job with the protected environment only', () => {
-    const withToken = Object.entries(release.jobs).filter(([, job]) =>
-      JSON.stringify(job).includes('secrets.NPM_TOKEN'),
-    );
-    expect(withToken.map(([name, { environment }]) => [name, environment])).toEqual([
-      ['npm', 'npm'],
-    ]);
-    expect(readText('.github/workflows/ci.yml')).not.toContain('secrets.');
   });
 
   test('is rejected if its tag is not the version of everything that it publishes', () => {
     const script = '.github/scripts/check-version.mjs';
-    expect(stepsOf(release)).toContainEqual({ run: `node ${script} "$GITHUB_REF_NAME"` });
+    expect(stepsOf(release)).toContainEqual({
+      run: `node ${script} "$GITHUB_REF_NAME"`,
+      if: "github.ref_type == 'tag'",
+    });
     const check = (tag: string) =>
       spawnSync(process.execPath, [ROOT + script, tag], { encoding: 'utf8' });
 

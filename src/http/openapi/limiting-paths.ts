@@ -68,7 +68,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     tags: [CHECKS],
     summary: 'Ask for permission under a key',
     description:
-      'The first check of a key creates it. With `peek=true`, nothing is counted, and the answer says when a check would have its turn. With tokens, `maxRequests`, `maxRequestsInQueue` and `windowMillis` also need the scope `configure`.',
+      'The first check of a key creates it. With `peek=true`, nothing is counted, and the answer says when a check would have its turn. With tokens, `maxRequests`, `maxRequestsInQueue` and `windowMillis` also need the scope `configure`, and `defaultMaxRequests` does if it sets the maximum.',
     scope: 'check',
     requestParams: ofCheck,
     answer: {

@@ -12,6 +12,8 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   canWait:
     'Whether the request waits in the queue of the key if the limit is reached. `1` and `0` are also accepted; upper and lower case are the same.',
   maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",
+  defaultMaxRequests:
+    'As `maxRequests`, if no rule sets `max_requests_per_window` for the key and the check has no `maxRequests`; otherwise it changes nothing.',
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
   windowMillis:
@@ -28,7 +30,7 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately. With `keepMillis` it begins when the request gets its place, and bounds the waits of all its checks together.',
   keepMillis:
     'With `canWait` and `requestId`: the place of the request stays for this long after the client has disconnected, or has got a 202. An approval is kept for it as long. A later check with the same `requestId` gets the place, or the approval, on any replica. 0 keeps no place; 1 to 999 count as 1000.',
-  peek: 'Only says what a check without `canWait` would get: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `keepMillis`, `maxRequests`, `maxRequestsInQueue`, `windowMillis` and `holder`.',
+  peek: 'Only says what a check without `canWait` would get: with `true`, nothing is counted, and no key is created or kept. Not with `requestId`, `keepMillis`, `maxRequests`, `defaultMaxRequests`, `maxRequestsInQueue`, `windowMillis` and `holder`.',
 };
 
 const optionalText = z.string().optional();

@@ -72,10 +72,11 @@ export function checkDecider(parts: DecideParts): DecideCheck {
   const { policyOf, metrics, undecided, recentDenials, watchedKeys, access, settings } = parts;
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
-    check: AskedCheck,
+    asked: AskedCheck,
     context: ConnectedRequest,
     policy: KeyPolicy,
   ): CheckRequest => {
+    const check = asked.defaultMaxRequests === undefined ? asked : withDefault(asked, policy);
     if (isOverride(check)) access.demand('configure', context);
     rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
@@ -130,6 +131,15 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       onDecided(decided);
     }, fail);
   };
+}
+
+/** Returns a check with its default for the maximum, if no rule has a maximum. */
+function withDefault(
+  { defaultMaxRequests, ...check }: AskedCheck,
+  { hasRuledMaximum }: Pick<KeyPolicy, 'hasRuledMaximum'>,
+): AskedCheck {
+  const { maxRequests = defaultMaxRequests } = check;
+  return hasRuledMaximum ? check : { ...check, maxRequests };
 }
 
 function ask(

@@ -17,7 +17,10 @@ export interface NamedList {
 }
 
 /** A check as a caller asks for it, before the rules of its key are known. */
-export interface AskedCheck extends Omit<CheckRequest, 'list'>, NamedList {}
+export interface AskedCheck extends Omit<CheckRequest, 'list'>, NamedList {
+  /** As `maxRequests`, unless that is given or a rule sets the maximum of the key. */
+  readonly defaultMaxRequests?: number | undefined;
+}
 
 /** A peek as a caller asks for it. */
 export interface AskedPeek extends Omit<PeekRequest, 'list'>, NamedList {}

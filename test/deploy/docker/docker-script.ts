@@ -10,10 +10,12 @@ export function quotedWords(variable: 'SLUICE_TEST_KUSTOMIZE' | 'SLUICE_TEST_COM
 
 /** What a build and a composition take from the environment of the tests, as far as it is set. */
 export const DOCKER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
-  ['HOME', 'NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'REDIS_IMAGE', 'HAPROXY_IMAGE'].flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  }),
+  ['HOME', 'NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'GO_IMAGE', 'REDIS_IMAGE', 'HAPROXY_IMAGE'].flatMap(
+    (name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    },
+  ),
 );
 
 /** A script for sh in place of `docker`: it uses the engine of the tests, and a project of Compose of its own. */
@@ -23,7 +25,7 @@ export function dockerScript(project: string): string {
     `export DOCKER_HOST='${provided('SLUICE_TEST_DOCKER_HOST')}' COMPOSE_PROJECT_NAME='${project}'`,
     `case "$1" in`,
     `  compose) shift; exec ${quotedWords('SLUICE_TEST_COMPOSE')} "$@" ;;`,
-    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY --build-arg NODE_IMAGE "$@" ;;`,
+    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY --build-arg NODE_IMAGE --build-arg GO_IMAGE "$@" ;;`,
     `  *) exec '${program}' "$@" ;;`,
     `esac`,
   ].join('\n');

@@ -58,6 +58,15 @@ describeWithDocker('the image', () => {
     }
   });
 
+  test('has the command line, which runs CMD once the service approves', async () => {
+    const container = await start();
+    await untilHealthy(container);
+    const entry = ['--network', `container:${container}`, '--entrypoint', 'sluice-client'];
+    const command = ['run', uniqueKey(), '--', 'node', '-p', '6 * 7'];
+
+    expect(await docker('run', '--rm', ...RESTRICTED, ...entry, IMAGE, ...command)).toBe('42\n');
+  });
+
   test('stops by itself on SIGTERM, with code 0', async () => {
     const container = await start();
     await untilHealthy(container);

@@ -53,6 +53,24 @@ describe('rules', () => {
     }
   });
 
+  test('a default of a check sets the maximum of keys for which no rule does', async () => {
+    const [ruled, other] = [`${prefix}-ruled`, `${prefix}-other`];
+    await startWith([
+      { key_pattern: prefix + '.*', key_pattern_is_regex: true, max_requests_in_queue: 9 },
+      { key_pattern: ruled, max_requests_per_window: 3, requests_can_set_rate: false },
+    ]);
+    const maximumAfter = async (key: string, query: string) => {
+      expect(await statusOf(key, query)).toBe(200);
+      const { Config } = await debugState(app.url, key);
+      return Config.MaxRequestsPerWindow;
+    };
+
+    expect(await maximumAfter(ruled, '?defaultMaxRequests=7')).toBe(3);
+    expect(await maximumAfter(other, '?defaultMaxRequests=7')).toBe(7);
+    expect(await maximumAfter(other, '?defaultMaxRequests=7&maxRequests=8')).toBe(8);
+    expect(await statusOf(ruled, '?defaultMaxRequests=7&maxRequests=8')).toBe(403);
+  });
+
   test('a maximum that a request has set no longer applies once the rules forbid it', async () => {
     const rule = { key_pattern: prefix, max_requests_per_window: 1 };
     await startWith([rule]);

@@ -1,40 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 
 import { CHILD_PATH } from '../child-environment.js';
 import { until } from '../until.js';
 
-/** A program with the command line of `sluice-client`. */
-export interface Program {
-  readonly name: string;
-  readonly command: readonly [string, ...string[]];
-  /** Whether it also has what Node and Python can't do for CMD, and what was added since. */
-  readonly isFull?: boolean;
-  /** How it writes an estimate of a wait. */
-  readonly about: 'about' | 'at least';
-}
+/** The path of `sluice-client`. Without Go it is empty, which `npm test` says. */
+export const CLIENT_PROGRAM = process.env.SLUICE_TEST_GO_COMMAND_LINE ?? '';
 
-const OF_NODE: Program = {
-  name: 'of Node',
-  about: 'about',
-  command: [
-    process.execPath,
-    fileURLToPath(new URL('../../../clients/node/dist/cli/bin.js', import.meta.url)),
-  ],
-};
-const goProgram = process.env.SLUICE_TEST_GO_COMMAND_LINE ?? '';
-/** Nothing if there is no Go, which `npm test` says. */
-const OF_GO: readonly Program[] =
-  goProgram === ''
-    ? []
-    : [{ name: 'of Go', about: 'at least', isFull: true, command: [goProgram] }];
-/** Another Program as JSON, if test/deploy/long/python-command-line.test.ts runs these tests. */
-const other = process.env.SLUICE_TEST_COMMAND_LINE;
-
-/** The programs whose command lines are the same, whatever they are written in. */
-export const PROGRAMS: readonly Program[] =
-  other === undefined ? [OF_NODE, ...OF_GO] : [JSON.parse(other) as Program];
+/** Describes what the command line does. Without it the tests are skipped. */
+export const describeCommandLine = CLIENT_PROGRAM === '' ? describe.skip : describe;
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -70,14 +44,14 @@ export interface StartOptions {
 export type StartCommand = (args: readonly string[], options?: StartOptions) => RunningCommand;
 
 /** Starts command lines, which are killed after each test. */
-export function useCommandLine(program: Program): StartCommand {
+export function useCommandLine(): StartCommand {
   const running = new Set<ChildProcess>();
   afterEach(() => {
     for (const child of running) child.kill('SIGKILL');
     running.clear();
   });
   return (args, options = {}) => {
-    const words = [...program.command, ...args];
+    const words = [CLIENT_PROGRAM, ...args];
     const { script } = options;
     const child = start(
       script === undefined ? words : ['bash', '--norc', '-c', script, '-', ...words],

@@ -1,8 +1,7 @@
-import { join } from 'node:path';
-
+import { CLIENT_PROGRAM } from '../client/command-line.js';
 import { redisProgram } from '../redis-process.js';
 import { useTemporaryFolder } from '../temporary-folder.js';
-import { pages, ROOT } from './pages.js';
+import { pages } from './pages.js';
 import { type ShellBlock, shellBlocks } from './shell-blocks.js';
 import { redisPrograms, ShellSession } from './shell-session.js';
 
@@ -22,9 +21,8 @@ const OF_RULES_AND_PARAMETERS = [
 /** How many pages run their commands at a time: each has ports of its own, and waits more than it works. */
 const AT_A_TIME = 3;
 
-const CLIENT_PROGRAM = join(ROOT, 'clients/node/dist/cli/bin.js');
-/** As after `npm install --global ./clients/node`. */
-const CLIENT = `exec node '${CLIENT_PROGRAM}' "$@"`;
+/** As after an installation. */
+const CLIENT = `exec '${CLIENT_PROGRAM}' "$@"`;
 
 /** A page with the commands that tests run. */
 export interface PageCommands {
@@ -85,9 +83,13 @@ class RunningPage {
 
 /** Tests that each command of these pages prints what its page says. */
 export function describePages(all: readonly PageCommands[]): void {
-  // `npm test` says if redis-server is missing.
+  // `npm test` says what is missing.
+  const missing = [
+    ...(redisProgram() === undefined ? ['redis-server'] : []),
+    ...(CLIENT_PROGRAM === '' ? ['sluice-client '] : []),
+  ];
   const isRun = ({ blocks }: PageCommands): boolean =>
-    redisProgram() !== undefined || !blocks.some(({ code }) => code.includes('redis-server'));
+    !blocks.some(({ code }) => missing.some((program) => code.includes(program)));
   for (const { page, blocks } of all.filter((commands) => !isRun(commands))) {
     test.skip.each(blocks)(`${page}:$line prints what the page says`, () => undefined);
   }

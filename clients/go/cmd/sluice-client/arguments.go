@@ -33,7 +33,7 @@ type option struct {
 }
 
 var options = []option{
-	{"max", number, "N", "the most approvals in a window (maxRequests)"},
+	{"max", number, "N", "the most at a time (maxRequests); run: 1, unless a rule says otherwise"},
 	{"window", duration, "DURATION", "the length of a window (windowMillis)"},
 	{"max-queue", number, "N", "the places in the queue (maxRequestsInQueue)"},
 	{"hits", number, "N", "how much of the maximum it takes; 1 by default"},

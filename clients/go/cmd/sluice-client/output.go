@@ -175,9 +175,21 @@ func (m *messages) waits(progress sluice.Progress) {
 	m.news(event{Event: "waiting", Position: progress.Position, WaitMillis: &wait}, text)
 }
 
-// approved says that the wait is over.
+// approved says that the wait is over, in JSON only.
 func (m *messages) approved(requestID string) {
 	m.news(event{Event: "approved", RequestID: requestID}, "")
+}
+
+// begins says how much may be approved at a time, as CMD begins. `hits` is how much CMD takes, if that was given.
+func (m *messages) begins(permit *sluice.Permit, hits string) {
+	text := ""
+	if len(permit.Quota) > 0 {
+		text = fmt.Sprintf("at most %d at a time", permit.Quota[0].Limit)
+	}
+	if text != "" && hits != "" {
+		text += ", takes " + hits
+	}
+	m.news(event{Event: "approved", RequestID: permit.RequestID}, text)
 }
 
 // lost says that the hold is lost, and CMD is ended.

@@ -23,6 +23,7 @@ const (
 // run runs CMD while it holds an approval. It returns the exit code.
 func run(a asked) (code int, err error) {
 	options := a.waitOptions()
+	options.DefaultMaxRequests = 1
 	if a.values.has("no-wait") {
 		options.MaxWait = sluice.NoWait
 	}
@@ -35,7 +36,7 @@ func run(a asked) (code int, err error) {
 			a.messages.unreleased(failure)
 		}
 	}()
-	a.messages.approved(permit.RequestID)
+	a.messages.begins(permit, a.values.text("hits"))
 	child, err := a.start(permit)
 	if err != nil {
 		return 0, err

@@ -1,14 +1,36 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { CHILD_PATH } from '../../../support/child-environment.js';
-import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { describeCommandLine, useCommandLine } from '../../../support/client/command-line.js';
+import { pages, readPage, ROOT } from '../../../support/docs/pages.js';
 import { inBackticks, tableRows } from '../../../support/docs/tables.js';
 import { extent } from '../../../support/extent.js';
 
 const runFile = promisify(execFile);
 
-const COMMANDS = ['run', 'check', 'release', 'peek', 'pause', 'top', 'completion'];
+const COMMANDS = [
+  'run',
+  'check',
+  'release',
+  'peek',
+  'pause',
+  'holders',
+  'end-hold',
+  'top',
+  'completion',
+];
+
+/** All take the options that say where Sluice is. */
+const ASKING = COMMANDS.filter((name) => name !== 'completion');
+const PAGE = 'docs/command-line.md';
+/** From the program to the end of the simple command. */
+const COMMAND_LINE =
+  /(?:^|[\s`(])sluice-client ((?:"[^"]*"|'[^']*'|[^\s'"`&|;)#>]+)(?: (?:"[^"]*"|'[^']*'|[^\s'"`&|;)#>]+))*)/gm;
+/** In text, a name stands for a value. */
+const FORMS = /COMMAND|\[|^is\b/;
 
 /** Command lines, and what is wrong with them. */
 const WRONG: readonly (readonly [string, string])[] = [
@@ -53,19 +75,14 @@ const WRONG: readonly (readonly [string, string])[] = [
   ['top --interval 0s', '--interval must be above 0'],
   ['completion', 'completion needs SHELL'],
   ['completion csh', 'completion takes bash, zsh or fish, not "csh"'],
-];
-
-/** Of what only a full program has. */
-const WRONG_IF_FULL: typeof WRONG = [
   ['holders', 'holders needs KEY'],
   ['end-hold k', 'end-hold needs HANDLE'],
   ['run k --timeout 0s -- true', '--timeout must be above 0'],
   ['run k --timeout 5 -- true', '--timeout must be a duration such as 30s, 10m or 2h, not "5"'],
 ];
 
-describe.each(PROGRAMS)('sluice-client $name', (program) => {
-  const start = useCommandLine(program);
-  const commands = [...COMMANDS, ...(program.isFull ? ['holders', 'end-hold'] : [])];
+describeCommandLine('sluice-client', () => {
+  const start = useCommandLine();
   const ended = async (...args: string[]) => {
     const command = start(args);
     const code = await command.ended;
@@ -76,16 +93,13 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     WRONG.filter((_, i) => i % 3 === 0),
     WRONG,
   );
-  test.each([...some, ...(program.isFull ? WRONG_IF_FULL : [])])(
-    'names what is wrong with: %s',
-    async (line, problem) => {
-      expect(await ended(...line.split(' ').filter((word) => word !== ''))).toEqual({
-        code: 64,
-        stdout: '',
-        stderr: `sluice-client: ${problem}; see sluice-client --help\n`,
-      });
-    },
-  );
+  test.each(some)('names what is wrong with: %s', async (line, problem) => {
+    expect(await ended(...line.split(' ').filter((word) => word !== ''))).toEqual({
+      code: 64,
+      stdout: '',
+      stderr: `sluice-client: ${problem}; see sluice-client --help\n`,
+    });
+  });
 
   test('says what is wrong with a token', async () => {
     const { code, stderr } = await ended('check', 'k', '--token-file', '/no/such/file');
@@ -106,7 +120,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     const help = await ended('--help');
 
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const name of commands) {
+    for (const name of COMMANDS) {
       expect(help.stdout).toContain(`  sluice-client ${name} `);
       const own = await ended(name, '--help');
       expect(own.code).toBe(0);
@@ -116,17 +130,15 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     expect(await ended('run', 'k', '-h')).toEqual(await ended('run', '--help'));
   });
 
-  (program.isFull ? test : test.skip)('has the commands and options of its page', async () => {
-    const PAGE = 'docs/command-line.md';
+  test('has the commands and options of its page', async () => {
     const usages = tableRows(PAGE, ['Command', 'Does']).map(([usage]) => inBackticks(usage));
     const rows = tableRows(PAGE, ['Option', 'Of', 'Meaning']);
-    const asking = commands.filter((name) => name !== 'completion');
 
     const help = await ended('--help');
 
     const lines = [...help.stdout.matchAll(/^ {2}sluice-client ([a-z].*)$/gm)];
     expect(lines.map(([, usage]) => usage!.replaceAll('|', '\\|'))).toEqual(usages);
-    for (const name of asking) {
+    for (const name of ASKING) {
       const { stdout } = await ended(name, '--help');
       const options = [...stdout.matchAll(/^ {2}(--\S+(?: [A-Z]+)?) /gm)].map(([, form]) => form);
       const documented = rows
@@ -134,6 +146,37 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
         .map(([option]) => inBackticks(option));
       expect(options.sort()).toEqual(documented.sort());
     }
+  });
+
+  test('has the exit codes of its page', () => {
+    const source = readFileSync(join(ROOT, 'clients/go/cmd/sluice-client/output.go'), 'utf8');
+    const codes = [...source.matchAll(/^\texit[A-Z]\w+ += (\d+)$/gm)].map(([, code]) => code);
+
+    const rows = tableRows(PAGE, ['Code', 'Meaning']).map(([code]) => code);
+    expect(rows).toEqual(['0', ...codes].map((code) => (code === '128' ? '128+n' : code)));
+  });
+
+  test('takes each command line of a page', async () => {
+    const lines = pages().flatMap((page) =>
+      [...readPage(page).matchAll(COMMAND_LINE)]
+        .map(([, words = '']) => words)
+        .filter(
+          (words) => !FORMS.test(words) && ASKING.some((name) => words.startsWith(`${name} `)),
+        )
+        .map((words) => ({ page, words })),
+    );
+    expect(lines.length).toBeGreaterThan(15);
+
+    const problems = await Promise.all(
+      lines.map(async ({ page, words }) => {
+        const parts = words.match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
+        const [name = '', ...others] = parts.map((part) => part.replaceAll(/["']/g, ''));
+        // What is wrong with a command line is said before what is wrong with a token.
+        const { stderr } = await ended(name, '--token-file', '/no/such/file', ...others);
+        return stderr.includes("the token can't be read") ? [] : [`${page}: ${words}: ${stderr}`];
+      }),
+    );
+    expect(problems.flat()).toEqual([]);
   });
 
   describe('completion', () => {
@@ -168,7 +211,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
       const { stdout, code } = await ended('completion', shell);
 
       expect(code).toBe(0);
-      for (const name of commands) expect(stdout).toContain(name);
+      for (const name of COMMANDS) expect(stdout).toContain(name);
       for (const option of ['max-wait', 'token-file', 'no-wait', 'grace', 'interval', 'end']) {
         expect(stdout).toContain(option);
       }

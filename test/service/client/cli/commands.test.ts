@@ -1,7 +1,7 @@
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { describeCommandLine, useCommandLine } from '../../../support/client/command-line.js';
 import { useRecordingServers } from '../../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
 import { extent } from '../../../support/extent.js';
@@ -53,10 +53,10 @@ const MALFORMED: readonly (readonly [command: string, body: object | null, probl
   ['top', dataWith({ recentDenials: 5 }), 'keys[0].recentDenials must be an object'],
 ];
 
-describe.each(PROGRAMS)('sluice-client $name', (program) => {
-  const start = useCommandLine(program);
+describeCommandLine('sluice-client', () => {
+  const start = useCommandLine();
 
-  const turn = program.isFull ? 'a turn would come in at least' : 'a turn would come in';
+  const turn = 'a turn would come in at least';
 
   /** Runs a command to its end. */
   const ended = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
@@ -190,7 +190,7 @@ describe.each(PROGRAMS)('sluice-client $name', (program) => {
     expect((await ended(['peek', 'fair', '--group', group])).code).toBe(0);
   });
 
-  (program.isFull ? describe : describe.skip)('holders', () => {
+  describe('holders', () => {
     test('shows who holds approvals, which end-hold ends', async () => {
       const key = uniqueKey();
       await ended(['check', key, '--hold', '5h', '--holder', 'a\u202etest', '--max', '2']);

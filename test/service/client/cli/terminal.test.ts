@@ -1,4 +1,4 @@
-import { PROGRAMS, useCommandLine } from '../../../support/client/command-line.js';
+import { describeCommandLine, useCommandLine } from '../../../support/client/command-line.js';
 import { debugState, untilWaiting } from '../../../support/debug-state.js';
 import { send } from '../../../support/http-client.js';
 import { uniqueKey } from '../../../support/unique-key.js';
@@ -9,8 +9,8 @@ const CLEAR_LINE = '\r\u001b[K';
 
 const app = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
 
-describe.each(PROGRAMS)('on a terminal, sluice-client $name', (program) => {
-  const start = useCommandLine(program);
+describeCommandLine('on a terminal, sluice-client', () => {
+  const start = useCommandLine();
   const onTerminal = (...args: string[]) =>
     start(args, { env: { SLUICE_URL: app.url }, onTerminal: true });
 
@@ -23,9 +23,11 @@ describe.each(PROGRAMS)('on a terminal, sluice-client $name', (program) => {
     await send(app.url, 'POST', `/rate/${key}?maxRequests=2`);
 
     expect(await command.ended).toBe(0);
-    const place = `${CLEAR_LINE}${key}: position 1, ${program.about} 60 min`;
+    const place = `${CLEAR_LINE}${key}: position 1, at least 60 min`;
     expect(command.stdout.startsWith(place)).toBe(true);
-    expect(command.stdout.endsWith(`${CLEAR_LINE}CMD\r\n`)).toBe(true);
+    expect(
+      command.stdout.endsWith(`${CLEAR_LINE}sluice-client: ${key}: at most 2 at a time\r\nCMD\r\n`),
+    ).toBe(true);
   });
 
   test('run lets CMD read from the terminal, which sends Ctrl-C to CMD once', async () => {

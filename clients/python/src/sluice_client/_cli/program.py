@@ -1,8 +1,0 @@
-from importlib.metadata import version
-
-PROGRAM = "sluice-client"
-
-
-def program_version() -> str:
-    """The version of the package."""
-    return version(PROGRAM)
