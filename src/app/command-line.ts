@@ -15,8 +15,8 @@ const OPTIONS = {
 /** The most letters of an option that may be wrong in a suggestion. */
 const MAX_MISTAKES = 2;
 
-export const USAGE = `Usage: node dist/main.js [options], npm start -- [options], or sluice [options]
-       sluice import envoy-ratelimit FILE...
+export const USAGE = `Usage: node dist/main.js [options], or npm start -- [options]
+       node dist/main.js import envoy-ratelimit FILE...
 
 Without options the service starts.
 
