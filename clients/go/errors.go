@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The codes of errors that the client reads. docs/api.md lists all codes.
+// The codes of errors that the client reads. docs/errors-and-headers.md lists all codes.
 const (
 	codeDenied                 = "RATE_LIMIT_EXCEEDED"
 	codeHandedOver             = "HANDED_OVER"

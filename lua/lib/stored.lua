@@ -1,4 +1,4 @@
--- The state of an instance, a hash; docs/redis.md says what its fields mean. A check costs what it reads and writes, so
+-- The state of an instance, a hash; docs/redis-names.md says what its fields mean. A check costs what it reads and writes, so
 -- fields that most keys do not need are absent:
 --   start, limits, approved, gen, born    always
 --   denied                                from the first denial on

@@ -4,7 +4,7 @@ import { KeyNaming } from '../../dist/redis/shared/key-names.js';
 
 /**
  * The state of one limiter key in Redis: its waiters, and the approvals of each window in their order. It
- * is read from the names in docs/redis.md.
+ * is read from the names in docs/redis-names.md.
  */
 export class Account {
   /** The ids approved from the queue, in Redis's order. */

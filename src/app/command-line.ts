@@ -127,7 +127,7 @@ export function helpText(): string {
     '',
     USAGE,
     '',
-    'Settings are environment variables. docs/configuration.md explains them. Their defaults:',
+    'Settings are environment variables. docs/settings.md explains them. Their defaults:',
     ...settings,
   ].join('\n');
 }

@@ -40,7 +40,7 @@ function isHostName(text: string): boolean {
 
 /**
  * Every environment variable that Sluice reads, except the `<NAME>_FILE` variables of {@link SECRETS}. The
- * tables of docs/configuration.md say the same, and a test compares the two. An empty variable counts as not set.
+ * tables of docs/settings.md say the same, and a test compares the two. An empty variable counts as not set.
  */
 export const settingsSchema = z.object({
   PORT: wholeNumber({ min: 0, max: 65_535 }).default(8080),

@@ -8,7 +8,7 @@ interface ErrorRow {
   readonly body?: 'without key' | 'plain text';
   /** The text that the caller gets. `serviceError` fills in the placeholders in braces. */
   readonly message: string;
-  /** The case, for docs/api.md. */
+  /** The case, for docs/errors-and-headers.md. */
   readonly when: string;
   /** Seconds until the caller may try again, or `window` for the seconds until the key may have room. */
   readonly retryAfter?: number | 'window';
@@ -16,7 +16,7 @@ interface ErrorRow {
 
 /**
  * Every error of the service, by its code, which answers over HTTP have as `code` and the log as `errorCode`. The table of
- * errors in docs/api.md says the same. Tests compare both with what the service answers.
+ * errors in docs/errors-and-headers.md says the same. Tests compare both with what the service answers.
  */
 export const ERRORS = {
   INVALID_PARAMETER: {

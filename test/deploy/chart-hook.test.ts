@@ -94,7 +94,7 @@ describeWithDeployTools(['helm'], "the alerts' runbooks", () => {
 
   test('are files of the project, or full links below an address', async () => {
     const files = (await annotations({})).map(({ runbook }) => runbook!);
-    expect(files[0]).toBe('docs/operations.md#sluicegone');
+    expect(files[0]).toBe('docs/metrics-and-alerts.md#sluicegone');
 
     for (const runbookUrl of ['https://git.example/sluice/', 'https://git.example/sluice']) {
       const linked = await annotations({ runbookUrl });

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
+import { isOfDeployment, type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
 import { ShellSession } from '../support/docs/shell-session.js';
 import { compose } from '../support/docker.js';
 import { IMAGE } from './docker/build-image.js';
@@ -39,9 +39,13 @@ function isMissing({ code }: ShellBlock): boolean {
   return !(needed in PROGRAMS);
 }
 
-describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands of %s', (page) => {
+const PAGES = ['docs/docker.md', 'docs/kubernetes.md', 'deploy/helm/sluice/README.md'];
+
+describe.each(PAGES)('the commands of %s', (page) => {
   const folder = useTemporaryFolder();
-  const blocks = shellBlocks(page).filter(({ notRun }) => notRun === undefined);
+  const blocks = shellBlocks(page).filter(
+    (block) => block.notRun === undefined && isOfDeployment(block),
+  );
   let session: ShellSession;
   beforeAll(async () => {
     // The tests must not make the pages' image in a Docker engine of the user.

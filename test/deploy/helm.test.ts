@@ -382,8 +382,10 @@ describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
     expect(selectors).toEqual(Array.from({ length: 7 }, () => own));
   });
 
-  test('scales by the metrics on docs/deploy.md', async () => {
-    const [, text = ''] = /^```yaml\n(- type: Pods\n[^]*?)^```$/m.exec(readText('docs/deploy.md'))!;
+  test('scales by the metrics on docs/kubernetes.md', async () => {
+    const [, text = ''] = /^```yaml\n(- type: Pods\n[^]*?)^```$/m.exec(
+      readText('docs/kubernetes.md'),
+    )!;
     const metrics = parse(text) as readonly unknown[];
     const objects = await renderChart({ autoscaling: { metrics } });
 

@@ -111,23 +111,25 @@ describeWithDeployTools(['kustomize'], 'deploy/gateways/envoy.yaml', () => {
         }) as unknown,
       }),
     );
-    for (const page of ['docs/deploy.md', 'docs/gateways.md']) {
+    for (const page of ['docs/kubernetes.md', 'docs/gateways.md']) {
       expect(readText(page)).toContain(`\`${name}:${port}\``);
     }
   });
 });
 
-describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {
+describeWithDeployTools(['kustomize'], 'docs/bounds.md', () => {
   test('has the bounds of what a caller can set', async () => {
-    const rows = readText('docs/deploy.md').matchAll(/^\| `([A-Z_]+)` +\| `(\w+)` +\|/gm);
+    const rows = readText('docs/bounds.md').matchAll(/^\| `([A-Z_]+)` +\| `(\w+)` +\|/gm);
     const listed = Object.fromEntries([...rows].map(([, name, value]) => [name!, value!]));
 
     expect(Object.keys(listed)).toHaveLength(5);
     expect(settingsIn(await renderOverlay('prod'))).toMatchObject(listed);
   });
+});
 
+describeWithDeployTools(['kustomize'], 'docs/kubernetes.md', () => {
   test('has examples that fit the overlay prod', async () => {
-    const blocks = readText('docs/deploy.md').matchAll(/^```yaml\n(apiVersion: [^]*?)^```$/gm);
+    const blocks = readText('docs/kubernetes.md').matchAll(/^```yaml\n(apiVersion: [^]*?)^```$/gm);
     const examples = [...blocks].map(([, text]) => parse(text!) as KubernetesObject);
     const objects = await renderOverlay('prod');
     const ingress = theOne(examples, 'Ingress');
@@ -170,7 +172,7 @@ describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {
       'sluice-tls',
       'sluice-tokens',
     ]);
-    const page = readText('docs/deploy.md');
+    const page = readText('docs/kubernetes.md');
     for (const name of secrets) {
       expect(page).toMatch(new RegExp(`kubectl create secret generic ${name} `));
     }

@@ -20,9 +20,9 @@ test('the composition, the overlay dev, and the tests run the same Redis', () =>
   expect(included.map((entry) => entry.image)).toContain(`redis:${line}`);
 });
 
-test('that Redis is not older than docs/deploy.md requires', () => {
+test('that Redis is not older than docs/redis.md requires', () => {
   const named = new Map(
-    tableRows('docs/deploy.md', ['Line', 'CVE-2025-49844', 'CVE-2026-81934 as well']).map(
+    tableRows('docs/redis.md', ['Line', 'CVE-2025-49844', 'CVE-2026-81934 as well']).map(
       ([name, , first]) => [name, first],
     ),
   );

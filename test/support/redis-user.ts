@@ -38,7 +38,7 @@ export function rulesIn(file: RulesFile): string[] {
     .split(/\s+/);
 }
 
-/** The rules for another prefix or database, made from those of the files as docs/security.md says. */
+/** The rules for another prefix or database, made from those of the files as docs/redis.md says. */
 export function adaptedRules({ prefix = 'sluice:', database = 0 }): string[] {
   const rules = [
     ...rulesIn('user').map((rule) => rule.replace('sluice:', prefix)),

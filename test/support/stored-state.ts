@@ -17,7 +17,7 @@ import {
   type StoredReport,
 } from './stored-counts.js';
 
-/** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
+/** A key's state, with defaults for fields that are not stored: docs/redis-names.md. Times are ms since 1970. */
 export interface StoredState {
   readonly start: number;
   readonly window: number;
@@ -153,7 +153,7 @@ export function readStoredLimits(text: string): StoredLimits | undefined {
   };
 }
 
-/** The form of the state that the scripts write: docs/redis.md. */
+/** The form of the state that the scripts write: docs/redis-names.md. */
 const STATE_FORM = '2';
 
 /**

@@ -1,4 +1,4 @@
-/** What Sluice takes and answers, as far as this client uses it: see docs/api.md. A test compares it with the service. */
+/** What Sluice takes and answers, as far as this client uses it: see docs/checks.md. A test compares it with the service. */
 
 import type { AskOptions, RequestOptions } from './options.js';
 

@@ -59,7 +59,7 @@ function limitOf(configured: readonly ConfiguredDescriptor[], entries: AskedDesc
   );
 }
 
-/** Whether a descriptor has no limit, or one that a rule can express: see docs/envoy-ratelimit.md. */
+/** Whether a descriptor has no limit, or one that a rule can express: see docs/from-envoy-ratelimit.md. */
 function hasCounterpart(
   configured: readonly ConfiguredDescriptor[],
   entries: AskedDescriptor['entries'],

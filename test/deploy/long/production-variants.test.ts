@@ -10,7 +10,7 @@ import type { Replacements } from '../replacements.js';
 import { readText } from '../repository-files.js';
 import { settingsErrors, settingsIn, unusedVolumes } from '../settings-check.js';
 
-/** A row of docs/deploy.md on what differs from the overlay prod. */
+/** A row of docs/kubernetes.md on what differs from the overlay prod. */
 interface Variant {
   /** The first cell of the row. */
   readonly yours: string;
@@ -89,8 +89,8 @@ function secretsIn(objects: readonly KubernetesObject[]): string[] {
   return [...text.matchAll(/"secretName":"([^"]+)"/g)].map(([, name]) => name!).sort();
 }
 
-test('docs/deploy.md has each of the variants, and the Secret that is not needed', () => {
-  const rows = tableRows('docs/deploy.md', ['Yours', 'Change', 'Secret that is not needed']);
+test('docs/kubernetes.md has each of the variants, and the Secret that is not needed', () => {
+  const rows = tableRows('docs/kubernetes.md', ['Yours', 'Change', 'Secret that is not needed']);
 
   expect(rows.map(([yours]) => yours)).toEqual(VARIANTS.map(({ yours }) => yours));
   for (const [i, { change, secret }] of VARIANTS.entries()) {

@@ -19,14 +19,14 @@ import { useAppBehind } from '../gateways/app-behind.js';
 import { envoyOfEnvoyRatelimit } from '../gateways/envoy.js';
 import { startGateway } from '../gateways/gateway.js';
 
-const PAGE = readText('docs/envoy-ratelimit.md');
-
-/** The limits of the page. A second would end within the test. */
+/** The limits that docs/write-rules.md imports. A second would end within the test. */
 const LIMITS = /cat > limits\.yaml << 'END'\n(.*?)^END$/ms
-  .exec(PAGE)![1]!
+  .exec(readText('docs/write-rules.md'))![1]!
   .replaceAll('unit: second', 'unit: hour');
-/** The settings with which the page starts Sluice, apart from its ports and its file. */
-const MAX_REQUESTS = /(?<=MAX_REQUESTS=)\d+(?= CONFIG_FILE=rules\.yaml)/.exec(PAGE)![0];
+/** The settings with which the page about the switch starts Sluice, apart from its ports and its file. */
+const MAX_REQUESTS = /(?<=MAX_REQUESTS=)\d+(?= CONFIG_FILE=rules\.yaml)/.exec(
+  readText('docs/from-envoy-ratelimit.md'),
+)![0];
 
 /** Requests one after another, and what their client gets, by these limits. */
 const EXPECTED: readonly (readonly [path: string, times: number, status: number])[] = [

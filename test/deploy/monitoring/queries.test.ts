@@ -83,12 +83,12 @@ describe('each alert', () => {
     'has a severity and an instruction: $alert',
     ({ alert, labels, annotations }) => {
       expect(['critical', 'warning', 'info']).toContain(labels.severity);
-      expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`);
+      expect(annotations.runbook).toBe(`docs/metrics-and-alerts.md#${alert.toLowerCase()}`);
     },
   );
 
   test('has a place on the page, in the order of the file', () => {
-    const headings = [...readText('docs/operations.md').matchAll(/^### (Sluice\w+)$/gm)];
+    const headings = [...readText('docs/metrics-and-alerts.md').matchAll(/^### (Sluice\w+)$/gm)];
     expect(headings.map(([, name]) => name)).toEqual(alerts.map(({ alert }) => alert));
   });
 });

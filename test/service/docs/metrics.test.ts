@@ -2,7 +2,7 @@ import { send } from '../../support/http-client.js';
 import { traffic } from '../../support/traffic.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useApp } from '../../support/use-apps.js';
-import { listItems } from '../../support/docs/lists.js';
+import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const key = uniqueKey();
 const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
@@ -10,12 +10,11 @@ const queue = { lanes: [{ name: 'batch' }] };
 const app = useApp(undefined, { rules: [{ key_pattern: key, name: 'one', limits, queue }] });
 
 /** The metrics of the page: the name and the labels of each. */
-const listed = listItems('docs/operations.md', '## Metrics')
-  .filter((item) => item.startsWith('`ratelimit_'))
-  .map((item) => /^`(\w+)`(?:, by ((?:`\w+`(?:, )?)+))?: /.exec(item)!)
-  .map(([, name = '', labels = '']) => ({ name, labels: labels.match(/\w+/g) ?? [] }));
+const listed = tableRows('docs/metrics-and-alerts.md', ['Metric', 'By', 'Says']).map(
+  ([metric, labels = '']) => ({ name: inBackticks(metric)!, labels: labels.match(/\w+/g) ?? [] }),
+);
 
-test('the list of metrics names each metric of Sluice, with its labels', async () => {
+test('the table of metrics names each metric of Sluice, with its labels', async () => {
   await traffic(app.url, key);
   const { text } = await send(app.url, 'GET', '/metrics');
   const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);

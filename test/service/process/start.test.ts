@@ -40,7 +40,7 @@ describe('a command line', () => {
     const { status, stdout, stderr } = run('--help');
     expect([status, stderr]).toEqual([0, '']);
     expect(stdout).toContain(USAGE);
-    expect(stdout).toContain('docs/configuration.md');
+    expect(stdout).toContain('docs/settings.md');
     const names = [...stdout.matchAll(/^ {2}([A-Z\d_]+) +\S+$/gm)].map(([, name]) => name);
     expect(names).toEqual(Object.keys(settingsSchema.shape));
     expect(stdout).toMatch(/^ {2}MAX_REQUESTS +100$/m);

@@ -2,20 +2,25 @@ import { CLIENT_PROGRAM } from '../client/command-line.js';
 import { redisProgram } from '../redis-process.js';
 import { useTemporaryFolder } from '../temporary-folder.js';
 import { pages } from './pages.js';
-import { type ShellBlock, shellBlocks } from './shell-blocks.js';
+import { isOfDeployment, type ShellBlock, shellBlocks } from './shell-blocks.js';
 import { redisPrograms, ShellSession } from './shell-session.js';
 
-/** Their commands need Docker, Helm, Python or Prometheus: commands.test.ts and tutorial.test.ts in test/deploy run them. */
-const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md', 'docs/tutorial.md'];
+/** Its commands need Python and Prometheus: test/deploy/long/tutorial.test.ts runs them. */
+const TUTORIAL = 'docs/tutorial.md';
 
 /** The pages whose outputs rules and parameters decide. test/service/docs runs these, and test/deploy the others. */
 const OF_RULES_AND_PARAMETERS = [
   'README.md',
-  'docs/api.md',
+  'docs/checks.md',
+  'docs/approvals.md',
+  'docs/waiting-api.md',
+  'docs/errors-and-headers.md',
   'docs/client.md',
   'docs/command-line.md',
-  'docs/configuration.md',
-  'docs/rules.md',
+  'docs/settings.md',
+  'docs/write-rules.md',
+  'docs/rule-fields.md',
+  'docs/change-rules.md',
 ];
 
 /** How many pages run their commands at a time: each has ports of its own, and waits more than it works. */
@@ -31,8 +36,11 @@ export interface PageCommands {
 }
 
 export const PAGES: readonly PageCommands[] = pages()
-  .filter((page) => !OF_DEPLOYMENT.includes(page))
-  .map((page) => ({ page, blocks: shellBlocks(page).filter(({ notRun }) => !notRun) }))
+  .filter((page) => page !== TUTORIAL)
+  .map((page) => ({
+    page,
+    blocks: shellBlocks(page).filter((block) => !block.notRun && !isOfDeployment(block)),
+  }))
   .filter(({ blocks }) => blocks.length > 0);
 
 const isOfRules = ({ page }: PageCommands): boolean => OF_RULES_AND_PARAMETERS.includes(page);

@@ -15,6 +15,11 @@ export interface ShellBlock {
   readonly way: string | undefined;
 }
 
+/** Whether a command needs Docker, Helm or a cluster. test/deploy/commands.test.ts runs these, and the others run anywhere. */
+export function isOfDeployment({ code }: ShellBlock): boolean {
+  return /^(docker|helm|kubectl)\b/m.test(code);
+}
+
 /** The ports on which commands start programs: `PORT=8101`, `--port 6391`, and `for port in 8121 8122`. */
 export function portsSetBy(blocks: readonly ShellBlock[]): string[] {
   return blocks

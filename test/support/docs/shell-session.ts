@@ -37,7 +37,7 @@ function idsIn(text: string): string[] {
   return text.match(UUID) ?? [];
 }
 
-/** The ports of README and docs/deploy.md, and those that other pages set. A test replaces each with a free port. */
+/** The ports of README and docs/docker.md, and those that other pages set. A test replaces each with a free port. */
 const README_PORTS = ['8080', '8081'];
 const PORTS = [...README_PORTS, ...pages().flatMap((page) => portsSetBy(shellBlocks(page)))];
 /** Times that a test shortens: the README's long window only leaves time to read. */

@@ -2,7 +2,7 @@ import { ERRORS } from '../../../src/service/errors.js';
 import { FURTHER_NAMES, KNOWN } from './declared.js';
 import type { RawResponse } from './response-reader.js';
 
-/** The statuses in docs/api.md, without 500. */
+/** The statuses in docs/errors-and-headers.md, without 500. */
 const DOCUMENTED = new Set([
   200, 303, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503,
 ]);

@@ -3,7 +3,7 @@ import { windowEnd } from '../stored-state.js';
 import { type Snapshot, Violation } from './snapshot.js';
 import { keptList } from './stored-lists.js';
 
-/** What Redis has of a request whose caller has chosen its id: docs/redis.md. */
+/** What Redis has of a request whose caller has chosen its id: docs/redis-names.md. */
 export interface StoredRequest {
   /** `granted`: its approval is unclaimed. `approved` also if it is held, or its hold has lapsed. */
   readonly is: 'waiting' | 'granted' | 'approved' | 'released';

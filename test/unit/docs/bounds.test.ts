@@ -216,10 +216,10 @@ test.each(LISTS.flatMap((list) => Object.entries(list)))(
 
 test('each row of the bounds is attacked', () => {
   const security = tableRows('SECURITY.md', ['What', 'Bound', 'Default', 'Beyond it', 'Metric']);
-  const grpc = tableRows('docs/security.md', [
+  const grpc = tableRows('docs/bounds.md', [
     ...['What', 'Without a token', 'One connection', 'One caller', 'All together', 'Beyond it'],
   ]);
-  const caller = tableRows('docs/security.md', [
+  const caller = tableRows('docs/bounds.md', [
     ...['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'],
   ]);
   const names = (rows: string[][]): string[] => rows.map(([name]) => name ?? '').sort();
@@ -228,8 +228,11 @@ test('each row of the bounds is attacked', () => {
   expect(names(security)).toEqual(listed(OF_SECURITY));
   expect(names(grpc)).toEqual(listed(OF_GRPC));
   expect(names(caller).filter((name) => !name.startsWith('HTTP: '))).toEqual(listed(OF_CALLER));
-  const page = readPage('docs/security.md').replaceAll(/\s+/g, ' ');
-  expect(listed(OF_PROSE).filter((text) => !page.includes(text))).toEqual([]);
+  const prose = ['docs/bounds.md', 'docs/security.md']
+    .map(readPage)
+    .join('\n')
+    .replaceAll(/\s+/g, ' ');
+  expect(listed(OF_PROSE).filter((text) => !prose.includes(text))).toEqual([]);
 });
 
 test('the figures of the bounds are those of the code', () => {
@@ -262,11 +265,11 @@ test('the figures of the bounds are those of the code', () => {
   });
 
   expect(wrong).toEqual([]);
-  expect(readPage('docs/security.md')).toContain(`over ${mib(MAX_BODY_BYTES)} is a 413`);
+  expect(readPage('docs/bounds.md')).toContain(`over ${mib(MAX_BODY_BYTES)} is a 413`);
 });
 
 const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];
-const rows = tableRows('docs/security.md', HEADER);
+const rows = tableRows('docs/bounds.md', HEADER);
 
 const settings = parseSettings({});
 const connections = settings.MAX_CONNECTIONS;

@@ -68,6 +68,20 @@ test.each(pages())('the links of %s have targets', (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
+/** The most lines of a page in docs, so that a reader with one task need not search it. */
+const MAX_LINES = 300;
+/** To be divided by task; each has more lines as yet. */
+const TOO_LONG = ['client.md', 'gateways.md', 'recipes.md', 'tutorial.md'];
+
+test(`a page of docs has at most ${MAX_LINES} lines`, () => {
+  const folder = join(ROOT, 'docs');
+  const long = readdirSync(folder)
+    .filter((name) => name.endsWith('.md'))
+    .filter((name) => readPage(`docs/${name}`).split('\n').length - 1 > MAX_LINES);
+
+  expect(long.sort()).toEqual(TOO_LONG);
+});
+
 test('CONTRIBUTING names files of sources that are there', () => {
   const [, table = ''] = readPage('CONTRIBUTING.md').split(/^## Where to look$/m);
   const named = [...table.matchAll(/`([a-z][\w-]*\/[\w./-]+\.(?:ts|lua|js))`/g)].map(
@@ -79,9 +93,9 @@ test('CONTRIBUTING names files of sources that are there', () => {
 
 test('a link to a missing file or heading, or to a path outside the project, is found', () => {
   expect(problemOf('README.md', 'docs/none.md')).toContain('there is no');
-  expect(problemOf('docs/api.md', '../README.md#no-such-heading')).toContain('no such heading');
-  expect(problemOf('docs/api.md', '../../README.md')).toContain('outside');
-  expect(problemOf('docs/api.md', '../README.md#compared-with-others')).toBeUndefined();
+  expect(problemOf('docs/checks.md', '../README.md#no-such-heading')).toContain('no such heading');
+  expect(problemOf('docs/checks.md', '../../README.md')).toContain('outside');
+  expect(problemOf('docs/checks.md', '../README.md#compared-with-others')).toBeUndefined();
 });
 
 describe('commands that get packages', () => {
@@ -244,12 +258,14 @@ function sectionOf(code: ErrorCode): number {
   return isOfTarget || [400, 405, 408, 413, 414, 415, 431].includes(status) ? 1 : 2;
 }
 
-test('the tables of errors in docs/api.md equal the errors of the service, row by row', () => {
+test('the tables of errors in docs/errors-and-headers.md equal the errors of the service, row by row', () => {
   const codes = (Object.keys(ERRORS) as ErrorCode[]).toSorted(
     (one, other) => sectionOf(one) - sectionOf(other),
   );
 
-  expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
+  expect(
+    tableRows('docs/errors-and-headers.md', ['Status', 'Code', '`error`', 'When', 'Header']),
+  ).toEqual(
     codes.map((code) => {
       const { message, when } = ERRORS[code];
       const { status } = errorRow(code);
@@ -258,8 +274,8 @@ test('the tables of errors in docs/api.md equal the errors of the service, row b
   );
 });
 
-describe('docs/api.md', () => {
-  const PAGE = 'docs/api.md';
+describe('docs/checks.md and docs/errors-and-headers.md', () => {
+  const PAGE = 'docs/checks.md';
 
   const document = openApiDocument(parseSettings({}));
 
@@ -284,12 +300,12 @@ describe('docs/api.md', () => {
   });
 
   test.each(Object.keys(HEADERS))('the page has the header %s', (name) => {
-    expect(new RegExp(`\`${name}[:\`]`).test(readPage(PAGE))).toBe(true);
+    expect(new RegExp(`\`${name}[:\`]`).test(readPage('docs/errors-and-headers.md'))).toBe(true);
   });
 });
 
-describe('docs/redis.md', () => {
-  const PAGE = 'docs/redis.md';
+describe('docs/redis-names.md', () => {
+  const PAGE = 'docs/redis-names.md';
 
   test('the page lists the names in Redis that the code builds', () => {
     const naming = new KeyNaming('sluice:');
@@ -332,7 +348,7 @@ describe('docs/redis.md', () => {
     );
     const inJson = [...listed].flatMap(([, list = '']) => quoted(`${list},`));
     const fieldsOfExtra = matches(text.matchAll(/json\.add\((?:\w+|''), '([a-z_]+)'/g));
-    const fields = listItems(PAGE, '## Fields').map(inBackticks);
+    const fields = tableRows(PAGE, ['Field', 'Meaning']).map(([field]) => inBackticks(field));
     const written = new Set([...ofState, ...inJson, ...fieldsOfExtra]);
     expect(inJson.length).toBeGreaterThan(20);
     expect([...new Set(fields)].sort()).toEqual([...written].sort());
@@ -348,8 +364,8 @@ describe('docs/redis.md', () => {
   }
 });
 
-describe('docs/configuration.md', () => {
-  const PAGE = 'docs/configuration.md';
+describe('docs/settings.md', () => {
+  const PAGE = 'docs/settings.md';
   const DEFAULTS: Readonly<Record<string, unknown>> = parseSettings({});
 
   const rows = tableRows(PAGE, ['Variable', 'Default', 'Takes', 'Meaning']);

@@ -40,7 +40,7 @@ export function answersByOtherRules(evidence: Evidence): string[] {
 
 /**
  * So long a key may keep limits that a replica with old rules gave it after others had loaded newer ones: see
- * docs/rules.md.
+ * docs/change-rules.md.
  */
 const KEPT_MILLIS = 60_000;
 
