@@ -5,8 +5,7 @@ import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
 import { ROOT } from '../support/docs/pages.js';
-import { useRecipesApp } from '../support/docs/recipes-app.js';
-import { shellBlocks } from '../support/docs/shell-blocks.js';
+import { guideBlocks, useGuidesApp } from '../support/docs/guides-app.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { useApp } from '../support/use-apps.js';
@@ -108,11 +107,11 @@ describe('the Python client', () => {
     });
   });
 
-  describe('an example of the recipes', () => {
-    const recipes = useRecipesApp();
+  describe('an example of the guides', () => {
+    const guides = useGuidesApp();
 
     // test/deploy/python-recipes.test.ts runs those with libraries of others.
-    const examples = shellBlocks('docs/recipes.md').filter(({ notRun }) =>
+    const examples = guideBlocks().filter(({ notRun }) =>
       notRun?.includes('python-client.test.ts'),
     );
 
@@ -122,7 +121,7 @@ describe('the Python client', () => {
 
       const { stdout } = await run(python, words, {
         cwd: ROOT,
-        env: { ...environment, PYTHONPATH: join(CLIENT, 'src'), SLUICE_URL: recipes.url },
+        env: { ...environment, PYTHONPATH: join(CLIENT, 'src'), SLUICE_URL: guides.url },
       });
 
       expect(stdout.trimEnd()).toBe(prints);

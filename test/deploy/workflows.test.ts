@@ -31,9 +31,9 @@ describeWithActionlint('actionlint', () => {
     expect(actionlint(...WORKFLOWS)).toBe('');
   });
 
-  test('finds nothing wrong with the workflow of the recipes', () => {
+  test('finds nothing wrong with the workflow of a guide', () => {
     const [, text = ''] =
-      /^```yaml\n(name: [\s\S]*?)^```$/m.exec(readText('docs/recipes.md')) ?? [];
+      /^```yaml\n(name: [\s\S]*?)^```$/m.exec(readText('docs/jobs-and-ci.md')) ?? [];
     const file = join(folder, 'recipe.yml');
     writeFileSync(file, text);
 

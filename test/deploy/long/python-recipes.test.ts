@@ -7,8 +7,7 @@ import { promisify } from 'node:util';
 import { acceptsConnections } from '../../support/accepts-connections.js';
 import { debugState } from '../../support/debug-state.js';
 import { readPage, ROOT } from '../../support/docs/pages.js';
-import { useRecipesApp } from '../../support/docs/recipes-app.js';
-import { shellBlocks } from '../../support/docs/shell-blocks.js';
+import { guideBlocks, useGuidesApp } from '../../support/docs/guides-app.js';
 import { freePort } from '../../support/free-port.js';
 import { useLlmVendors } from '../../support/llm-vendors.js';
 import { provided } from '../../support/provided.js';
@@ -22,7 +21,7 @@ const python = provided('SLUICE_TEST_CLIENT_PYTHON');
 // `npm test` says if Python is missing.
 const describeWithPython = python === '' ? describe.skip : describe;
 
-const sluice = useRecipesApp();
+const sluice = useGuidesApp();
 const vendors = useLlmVendors();
 
 const environment = () => ({
@@ -40,7 +39,7 @@ const environment = () => ({
 
 /** What the page shows of a command. */
 function shownOf(command: string): string {
-  const block = shellBlocks('docs/recipes.md').find(({ code }) => code.trim() === command);
+  const block = guideBlocks().find(({ code }) => code.trim() === command);
   if (block?.prints === undefined) throw new Error(`the page does not show what ${command} prints`);
   return block.prints;
 }
@@ -110,7 +109,7 @@ describeWithPython('a recipe in Python', () => {
     const address = `http://127.0.0.1:${port}/chat`;
     await until(() => acceptsConnections(port));
 
-    const [, tenant = ''] = /'X-Tenant: (.*?)'/.exec(readPage('docs/recipes.md')) ?? [];
+    const [, tenant = ''] = /'X-Tenant: (.*?)'/.exec(readPage('docs/web-frameworks.md')) ?? [];
     const answer = await fetch(address, { headers: { 'X-Tenant': tenant } });
     const shown = shownOf(`curl -s -D - -H 'X-Tenant: ${tenant}' localhost:8118/chat`);
     const headers = ['content-type', 'ratelimit-policy', 'ratelimit'].map(
