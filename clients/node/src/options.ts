@@ -154,3 +154,10 @@ export interface ReportedLimits {
    */
   readonly perGroup?: boolean | undefined;
 }
+
+/**
+ * Returns the hits that an answer has cost; undefined if the answer does not say. It gets the fields of the answer in JSON,
+ * or of all events of a stream: the last value of each that is not null.
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- only the caller knows the form
+export type HitsOf = (answer: any) => number | undefined;
