@@ -51,6 +51,11 @@ class Service:
         state: dict[str, int] = self.http.get(f"{self.url}/debug/{key}").json()
         return state
 
+    def used(self, key: str, limit: str) -> int | None:
+        """What counts of a further limit of a key."""
+        limits = self.http.get(f"{self.url}/debug/{key}").json().get("Limits", [])
+        return next((one.get("NumApprovedThisWindow") for one in limits if one["Name"] == limit), None)
+
     def wait_for(self, key: str, field: str, value: int | None) -> None:
         """Returns once a field of the key's state has a value."""
         while self.state(key).get(field) != value:
@@ -78,6 +83,7 @@ class Vendor:
     def __init__(self) -> None:
         self.status = 200
         self.headers: dict[str, str] = {}
+        self.body = b"OK"
         # Whether it closes the connection instead of an answer.
         self.loses = False
         # Set while it answers.
@@ -100,10 +106,10 @@ class Vendor:
                 if vendor.loses:
                     return
                 self.send_response(vendor.status)
-                for name, value in {**vendor.headers, "content-length": "2"}.items():
+                for name, value in {**vendor.headers, "content-length": str(len(vendor.body))}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(b"OK")
+                self.wfile.write(vendor.body)
 
             def log_message(self, *_: object) -> None:
                 """Prints nothing."""

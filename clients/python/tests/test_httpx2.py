@@ -43,6 +43,20 @@ def test_a_request_needs_an_approval_and_reports_what_remains(
 
 
 @pytest.mark.parametrize("get", [in_a_thread, in_a_task])
+def test_a_hold_ends_with_the_response_once_the_hits_are_corrected(
+    service: Service, vendor: Vendor, key: str, get: Get
+) -> None:
+    key = f"worked-{key}"
+    vendor.headers, vendor.body = {"content-type": "application/json"}, b'{"usage":{"total_tokens":12}}'
+    options: LimitedOptions = {"hits": 100, "hold_millis": 60_000, "corrects_hits": True}
+
+    assert get(service, key, options, vendor.url).json() == {"usage": {"total_tokens": 12}}
+
+    assert service.state(key).get("NumHeld") is None
+    assert service.used(key, "tokens") == 12
+
+
+@pytest.mark.parametrize("get", [in_a_thread, in_a_task])
 def test_the_approval_of_a_request_without_a_connection_is_released(service: Service, key: str, get: Get) -> None:
     with pytest.raises(httpx2.ConnectError):
         get(service, key, {}, GONE)

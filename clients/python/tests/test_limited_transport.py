@@ -148,11 +148,19 @@ class TestAsking:
         assert vendor.calls == []
 
     def test_the_options_of_a_check_are_sent(
-        self, limited: Limited, service: Service, near: SluiceClient, vendor: Vendor, key: str
+        self, limited: Limited, service: Service, near: SluiceClient, key: str
     ) -> None:
-        limited(service.url, key, {"hits": 2, "max_requests": 3, "hold_millis": 60_000})(vendor.url)
+        held = []
 
-        assert service.state(key)["NumHeld"] == 2
+        def answer(sent: httpx.Request) -> httpx.Response:
+            held.append(service.state(key)["NumHeld"])
+            return httpx.Response(200)
+
+        options: LimitedOptions = {"hits": 2, "max_requests": 3, "hold_millis": 60_000}
+        limited(service.url, key, options, httpx.MockTransport(answer))("http://vendor")
+        assert held == [2]
+
+        limited(service.url, key, {"hits": 2}, httpx.MockTransport(answering))("http://vendor")
         [left] = near.check(key).quota
         assert (left.limit, left.remaining) == (3, 0)
 
@@ -519,6 +527,8 @@ class TestMistakes:
             ({"pause_key": True}, "unknown option pause_key; did you mean pauses_key?"),
             ({"hold": True}, "unknown option hold; did you mean hold_millis?"),
             ({"reports_remaining": {"token": "default"}}, "unknown unit token; did you mean tokens?"),
+            ({"correct_hits": True}, "unknown option correct_hits; did you mean corrects_hits?"),
+            ({"corrects_hits": "yes"}, "corrects_hits must be True, False or a function, not 'yes'"),
         ],
     )
     def test_an_unknown_name_is_told(self, options: LimitedOptions, message: str) -> None:
@@ -529,6 +539,10 @@ class TestMistakes:
     def test_another_value_of_pauses_key_is_told(self) -> None:
         with SluiceClient(GONE) as sluice, pytest.raises(ValueError, match="pauses_key must be .*, not 'groups'"):
             LimitedTransport(sluice, "key", pauses_key="groups")  # type: ignore[arg-type]
+
+    def test_retries_below_0_are_told(self) -> None:
+        with SluiceClient(GONE) as sluice, pytest.raises(ValueError, match="retries must be at least 0, not -1"):
+            LimitedTransport(sluice, "key", retries=-1)
 
     def test_a_key_of_another_type_is_told(self) -> None:
         with SluiceClient(GONE) as sluice, pytest.raises(TypeError, match="key must be a str or a function .*, not 5"):

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Self, Unpack
 
@@ -9,7 +9,7 @@ import httpx
 
 from ._addresses import Url
 from ._connections import Connections
-from ._core import Core
+from ._core import Core, T
 from ._errors import SluiceTimeoutError
 from ._leaving import Line, current, watch_async
 from ._permit import Permit, Renewals
@@ -63,7 +63,8 @@ class AsyncSluiceClient(Core):
         assert block is not None
         permit, renewals = await self._acquire(key, options)
         cancelling = block.cancelling()
-        keeper = asyncio.create_task(self._keep(permit, renewals, block)) if renewals else None
+        permit._on_lost = block.cancel
+        end = self._keep_renewed(permit, renewals) if renewals else None
         try:
             yield permit
         except asyncio.CancelledError:
@@ -71,22 +72,40 @@ class AsyncSluiceClient(Core):
                 permit.raise_if_lost()
             raise
         finally:
-            if keeper:
-                keeper.cancel()
+            if end:
+                end()
             await self._give_back(permit)
 
-    async def _keep(self, permit: Permit, renewals: Renewals, block: asyncio.Task[object]) -> None:
-        while not permit.is_lost:
-            await asyncio.sleep(renewals.pause)
-            if not permit._is_inherited:
-                await self._renew_once(permit, renewals)
-        block.cancel()
+    def _keep_renewed(
+        self, permit: Permit, renewals: Renewals, is_used: Callable[[], bool] = lambda: True
+    ) -> Callable[[], object]:
+        async def keep() -> None:
+            while not permit.is_lost:
+                await asyncio.sleep(renewals.pause)
+                await self._renew_used(permit, renewals, is_used)
+
+        return asyncio.create_task(keep()).cancel
+
+    async def _until_lost(self, permit: Permit, do: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as scope:
+                permit._on_lost = lambda: scope.reschedule(loop.time())
+                return await do()
+        except TimeoutError:
+            permit.raise_if_lost()
+            raise
+        finally:
+            permit._on_lost = None
 
     async def _give_back(self, permit: Permit) -> None:
         release = self._return(super()._give_back(permit))
         await self._until_done([release])
         if not release.done():
             permit._not_released(SluiceTimeoutError("no answer in time", True))
+
+    async def _settle(self, permit: Permit, hits: int | None, is_held: bool) -> None:
+        await self._until_done([self._return(super()._settle(permit, hits, is_held))])
 
     async def _withdraw(self, key: str, request_id: str) -> None:
         # The caller has left, and may be cancelled again.

@@ -1,6 +1,6 @@
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
@@ -52,6 +52,22 @@ class BlockingCore(Core):
         timer = threading.Timer(seconds, do)
         timer.daemon = True
         timer.start()
+
+    def _keep_renewed(
+        self, permit: Permit, renewals: Renewals, is_used: Callable[[], bool] = lambda: True
+    ) -> Callable[[], object]:
+        ended = threading.Event()
+
+        def keep() -> None:
+            while not ended.wait(renewals.pause) and not permit.is_lost:
+                run(self._renew_used(permit, renewals, is_used))
+
+        threading.Thread(target=keep, daemon=True).start()
+        return ended.set
+
+    async def _until_lost(self, permit: Permit, do: Callable[[], Awaitable[T]]) -> T:
+        # A thread can't be ended.
+        return await do()
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -120,15 +136,12 @@ class SluiceClient:
         With `hold=False` the permit ends with its window. Raises SluiceDeniedError if it is denied.
         """
         permit, renewals = run(self._core._acquire(key, options))
-        ended = threading.Event()
+        end: Callable[[], object] | None = None
         try:
             if renewals:
-                threading.Thread(target=self._keep, args=(permit, renewals, ended), daemon=True).start()
+                end = self._core._keep_renewed(permit, renewals)
             yield permit
         finally:
-            ended.set()
+            if end:
+                end()
             run(self._core._give_back(permit))
-
-    def _keep(self, permit: Permit, renewals: Renewals, ended: threading.Event) -> None:
-        while not ended.wait(renewals.pause) and not permit.is_lost:
-            run(self._core._renew_once(permit, renewals))

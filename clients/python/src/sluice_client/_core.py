@@ -1,10 +1,10 @@
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from time import monotonic
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import httpx
 
@@ -22,6 +22,10 @@ from ._retries import Retries
 BELIEVED_SECONDS = 600.0
 # A request may arrive after the release that was sent after it.
 OVERTAKEN_SECONDS = 1.0
+# How long the correction of a limited transport takes at most. The release of the hold waits for it.
+CORRECTION_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Core(ABC):
@@ -59,6 +63,16 @@ class Core(ABC):
     @abstractmethod
     def _later(self, seconds: float, work: Callable[[], Coroutine[object, None, None]]) -> None:
         """Does some work after this time, unless the client is closed or the process ends before."""
+
+    @abstractmethod
+    def _keep_renewed(
+        self, permit: Permit, renewals: Renewals, is_used: Callable[[], bool] = lambda: True
+    ) -> Callable[[], object]:
+        """Renews a hold in the background until it is lost, or is used no longer. Returns what ends that."""
+
+    @abstractmethod
+    async def _until_lost(self, permit: Permit, do: Callable[[], Awaitable[T]]) -> T:
+        """Does a step of the work of a permit. If it can, it ends the step once the permit is lost."""
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -184,7 +198,11 @@ class Core(ABC):
         permit = Permit(key, approval.request_id, on_release_error)
         if not hold or approval.uncounted:
             return permit, None
-        renewals = Renewals(options["hold_millis"] / 1000, asked_at)
+        return permit, await self._held(permit, options["hold_millis"], asked_at)
+
+    async def _held(self, permit: Permit, hold_millis: int, asked_at: float) -> Renewals:
+        """The renewals of a hold that its caller has. Raises SluicePermitLostError if it is lost already."""
+        renewals = Renewals(hold_millis / 1000, asked_at)
         try:
             # After a wait, nothing says how long ago the turn came.
             while renewals.has_to_begin and not await self._renew_once(permit, renewals):
@@ -193,7 +211,17 @@ class Core(ABC):
         except BaseException:
             await self._give_back(permit)
             raise
-        return permit, renewals
+        return renewals
+
+    async def _renew_used(self, permit: Permit, renewals: Renewals, is_used: Callable[[], bool]) -> None:
+        """Renews a hold, or ends it if it is used no longer."""
+        if permit._is_inherited:
+            return
+        if is_used():
+            await self._renew_once(permit, renewals)
+        elif not permit._is_over:
+            permit._lose(TimeoutError(f"nobody has read the body for {renewals.hold_seconds * 1000:.0f} ms"))
+            await self._release_unnoticed(permit.key, permit.request_id)
 
     async def _renew_once(self, permit: Permit, renewals: Renewals) -> bool:
         timeout, sent_at = renewals.timeout, monotonic()
@@ -215,6 +243,15 @@ class Core(ABC):
             await self.release(permit.key, permit.request_id)
         except SluiceError as error:
             permit._not_released(error)
+
+    async def _settle(self, permit: Permit, hits: int | None, is_held: bool) -> None:
+        """Corrects the hits of a permit, and gives it back if it is held. A correction that fails is ignored."""
+        if hits is not None:
+            call = Call("PUT", (permit.key, permit.request_id), {"hits": hits}, CORRECTION_SECONDS)
+            with suppress(SluiceError):
+                is_found(await self._send(call, retries=0))
+        if is_held:
+            await self._give_back(permit)
 
     def _kept_now(self) -> int:
         """For how many milliseconds a wait keeps its place."""

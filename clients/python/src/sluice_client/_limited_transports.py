@@ -1,10 +1,12 @@
 """Transports of httpx that wait for permission before they send."""
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Unpack
 
 import httpx
 
 from ._aio import AsyncSluiceClient
+from ._at_work import AtWork
 from ._client import SluiceClient, run
 from ._limited_calls import Key, LimitedCalls, LimitedOptions
 from ._protocol import NEVER_SENT
@@ -31,11 +33,11 @@ class LimitedTransport(httpx.BaseTransport):
     ) -> None:
         if not isinstance(sluice, SluiceClient):
             raise TypeError(f"sluice must be a SluiceClient, not {sluice!r}")
-        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice._core, key, options, NEVER_SENT)
+        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice._core, key, options, NEVER_SENT, httpx.ByteStream)
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return run(self._calls.call(request, self._send, _close))
+        return run(self._calls.call(request, self._send, _close, _watch))
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         return self._transport.handle_request(request)
@@ -46,6 +48,60 @@ class LimitedTransport(httpx.BaseTransport):
 
 async def _close(response: httpx.Response) -> None:
     response.close()
+
+
+class _Watched(httpx.SyncByteStream):
+    """The body of a request that is at work until it is closed."""
+
+    def __init__(self, body: httpx.SyncByteStream, work: AtWork) -> None:
+        self._body = body
+        self._work = work
+
+    def __iter__(self) -> Iterator[bytes]:
+        chunks = iter(self._body)
+
+        async def next_chunk() -> bytes | None:
+            return next(chunks, None)
+
+        while (chunk := run(self._work.read(next_chunk))) is not None:
+            yield chunk
+
+    def close(self) -> None:
+        try:
+            self._body.close()
+        finally:
+            run(self._work.end())
+
+
+def _watch(response: httpx.Response, work: AtWork) -> None:
+    assert isinstance(response.stream, httpx.SyncByteStream)
+    response.stream = _Watched(response.stream, work)
+
+
+class _AsyncWatched(httpx.AsyncByteStream):
+    def __init__(self, body: httpx.AsyncByteStream, work: AtWork) -> None:
+        self._body = body
+        self._work = work
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = aiter(self._body)
+
+        async def next_chunk() -> bytes | None:
+            return await anext(chunks, None)
+
+        while (chunk := await self._work.read(next_chunk)) is not None:
+            yield chunk
+
+    async def aclose(self) -> None:
+        try:
+            await self._body.aclose()
+        finally:
+            await self._work.end()
+
+
+def _watch_async(response: httpx.Response, work: AtWork) -> None:
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    response.stream = _AsyncWatched(response.stream, work)
 
 
 class AsyncLimitedTransport(httpx.AsyncBaseTransport):
@@ -60,11 +116,12 @@ class AsyncLimitedTransport(httpx.AsyncBaseTransport):
     ) -> None:
         if not isinstance(sluice, AsyncSluiceClient):
             raise TypeError(f"sluice must be an AsyncSluiceClient, not {sluice!r}")
-        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice, key, options, NEVER_SENT)
+        self._calls = LimitedCalls[httpx.Request, httpx.Response](sluice, key, options, NEVER_SENT, httpx.ByteStream)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await self._calls.call(request, self._transport.handle_async_request, httpx.Response.aclose)
+        send = self._transport.handle_async_request
+        return await self._calls.call(request, send, httpx.Response.aclose, _watch_async)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -24,6 +24,8 @@ class Permit:
         self._on_release_error = on_release_error
         self._lost: SluicePermitLostError | None = None
         self._is_over = False
+        # Ends the step of the work that is under way.
+        self._on_lost: Callable[[], object] | None = None
         self._pid = os.getpid()
 
     @property
@@ -52,6 +54,8 @@ class Permit:
         if not self._is_over:
             self._lost = SluicePermitLostError(self.key, self.request_id)
             self._lost.__cause__ = cause
+            if self._on_lost is not None:
+                self._on_lost()
         return False
 
 
