@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { ERRORS } from '../../src/service/errors.js';
 import { ROOT } from '../support/docs/pages.js';
 import { guideBlocks, useGuidesApp } from '../support/docs/guides-app.js';
+import { useStandInLlm } from '../support/docs/stand-in-llm.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { useApp } from '../support/use-apps.js';
@@ -109,23 +110,40 @@ describe('the Python client', () => {
 
   describe('an example of the guides', () => {
     const guides = useGuidesApp();
+    const vendor = useStandInLlm();
 
-    // test/deploy/python-recipes.test.ts runs those with libraries of others.
+    // test/deploy/long/python-recipes.test.ts runs those that need a worker or serve.
     const examples = guideBlocks().filter(({ notRun }) =>
       notRun?.includes('python-client.test.ts'),
     );
 
-    testWithPython.each(examples)('prints what the page says: $code', async ({ code, prints }) => {
-      const [program, ...words] = code.trim().split(' ');
-      expect(program).toBe('python3');
+    testWithPython.each(examples)(
+      'prints what the page says: $code',
+      async ({ code, prints }) => {
+        const [program, ...words] = code.trim().split(' ');
+        expect(program).toBe('python3');
 
-      const { stdout } = await run(python, words, {
-        cwd: ROOT,
-        env: { ...environment, PYTHONPATH: join(CLIENT, 'src'), SLUICE_URL: guides.url },
-      });
+        const { stdout } = await run(python, words, {
+          cwd: ROOT,
+          env: {
+            ...environment,
+            PYTHONPATH: join(CLIENT, 'src'),
+            SLUICE_URL: guides.url,
+            LLM_URL: vendor.url,
+            OPENAI_API_KEY: 'shared',
+            OPENAI_BASE_URL: `${vendor.url}/v1`,
+            ANTHROPIC_API_KEY: 'shared',
+            ANTHROPIC_BASE_URL: vendor.url,
+            // It does not ask the internet for prices.
+            LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+          },
+        });
 
-      expect(stdout.trimEnd()).toBe(prints);
-    });
+        expect(stdout.trimEnd()).toBe(prints);
+        expect(await vendor.stats()).toMatchObject({ refused: 0 });
+      },
+      TIMEOUT_MILLIS,
+    );
   });
 
   test('has the version and the licence of the service', () => {

@@ -18,6 +18,7 @@ export const SIDEBAR = [
     'Guides',
     ['Jobs and CI', '/jobs-and-ci'],
     ['LLM APIs', '/llm-apis'],
+    ['LLM SDKs in Python', '/llm-sdks'],
     ['Vendor APIs', '/vendor-apis'],
     ['Users and tenants', '/users-and-tenants'],
     ['Web frameworks', '/web-frameworks'],

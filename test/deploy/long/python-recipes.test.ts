@@ -9,7 +9,6 @@ import { debugState } from '../../support/debug-state.js';
 import { readPage, ROOT } from '../../support/docs/pages.js';
 import { guideBlocks, useGuidesApp } from '../../support/docs/guides-app.js';
 import { freePort } from '../../support/free-port.js';
-import { useLlmVendors } from '../../support/llm-vendors.js';
 import { provided } from '../../support/provided.js';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';
@@ -22,19 +21,12 @@ const python = provided('SLUICE_TEST_CLIENT_PYTHON');
 const describeWithPython = python === '' ? describe.skip : describe;
 
 const sluice = useGuidesApp();
-const vendors = useLlmVendors();
 
 const environment = () => ({
   PATH: process.env.PATH,
   PYTHONPATH: join(ROOT, 'clients/python/src'),
   PYTHONDONTWRITEBYTECODE: '1',
   SLUICE_URL: sluice.url,
-  OPENAI_API_KEY: 'a key',
-  OPENAI_BASE_URL: `${vendors.url}/v1`,
-  ANTHROPIC_API_KEY: 'a key',
-  ANTHROPIC_BASE_URL: vendors.url,
-  // It does not ask the internet for prices.
-  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
 });
 
 /** What the page shows of a command. */
@@ -61,19 +53,6 @@ function start(words: readonly string[], more: Record<string, string>): ChildPro
 }
 
 describeWithPython('a recipe in Python', () => {
-  test.each([
-    ['openai-sdk.py', '/v1/chat/completions'],
-    ['anthropic-sdk.py', '/v1/messages'],
-    ['lite-llm.py', '/v1/chat/completions'],
-  ])('%s calls the vendor, and reports what remains', async (name, path) => {
-    const before = vendors.paths.length;
-
-    const { stdout } = await run(python, [name], { cwd: EXAMPLES, env: environment() });
-
-    expect(stdout.trimEnd()).toBe(shownOf(`python3 docs/examples/${name}`));
-    expect(vendors.paths.slice(before)).toEqual([path]);
-  });
-
   describe('for Celery', () => {
     let redis: RedisServer;
     beforeAll(async () => {

@@ -9,6 +9,7 @@ import { shellBlocks } from './shell-blocks.js';
 export const GUIDES = [
   'docs/jobs-and-ci.md',
   'docs/llm-apis.md',
+  'docs/llm-sdks.md',
   'docs/vendor-apis.md',
   'docs/users-and-tenants.md',
   'docs/web-frameworks.md',
@@ -16,11 +17,14 @@ export const GUIDES = [
 
 const RULES = /^cat > "\$rules" <<'END'\nkeys:\n([\s\S]*?)^END$/m;
 
-/** The service of all tests of a file or a `describe`, with the rules that the guides show. */
-export function useGuidesApp(): OwnApp {
+/**
+ * The service of all tests of a file or a `describe`, with the rules that the guides show.
+ * @param change makes other rules of them
+ */
+export function useGuidesApp(change = (rules: string): string => rules): OwnApp {
   const file = join(useTemporaryFolder(), 'rules.yaml');
   const rules = GUIDES.map((page) => RULES.exec(readPage(page))?.[1] ?? '');
-  writeFileSync(file, ['keys:\n', ...rules].join(''));
+  writeFileSync(file, change(['keys:\n', ...rules].join('')));
   return useApp(() => ({ CONFIG_FILE: file }));
 }
 

@@ -117,10 +117,15 @@ describe('commands that get packages', () => {
   ).filter((path) => statSync(join(ROOT, path)).isFile());
   const shown = pages().filter((page) => page !== 'CHANGELOG.md');
 
+  /** What the tests run the guides with, in these versions. */
+  const tested = readPage('clients/python/tests/requirements.txt').split('\n');
+
   // Nobody has published ours yet. Whoever registers the name would get what is in the environment, such as SLUICE_TOKEN.
-  test('name no package of a registry', () => {
+  test('name no package of a registry, but in the version that the tests run', () => {
     const found = [...new Set([...shown, ...files, 'src/app/command-line.ts', 'Dockerfile'])]
-      .map((path) => [path, namesIn(readPage(path))] as const)
+      .map(
+        (path) => [path, namesIn(readPage(path)).filter((name) => !tested.includes(name))] as const,
+      )
       .filter(([, names]) => names.length > 0);
     expect(found).toEqual([]);
   });
