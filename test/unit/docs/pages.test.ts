@@ -320,7 +320,7 @@ describe('docs/redis-names.md', () => {
     const names = naming.namesOf('job');
     const { state, requests, pastRequests, queue, records, lapses, ends, replicas } = names;
     const { leader, wakeChannel } = names;
-    const onPage = listItems(PAGE, '## Names').map(inBackticks);
+    const onPage = tableRows(PAGE, ['Name', 'Holds']).map(([name]) => inBackticks(name));
     const [firstGeneration] = pastRequests;
     expect(onPage).toEqual([
       state,
