@@ -62,7 +62,7 @@ describe('rules', () => {
     const maximumAfter = async (key: string, query: string) => {
       expect(await statusOf(key, query)).toBe(200);
       const { Config } = await debugState(app.url, key);
-      return Config.MaxRequestsPerWindow;
+      return Config!.MaxRequestsPerWindow;
     };
 
     expect(await maximumAfter(ruled, '?defaultMaxRequests=7')).toBe(3);
