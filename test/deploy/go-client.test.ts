@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
-import { ROOT } from '../support/docs/pages.js';
+import { readPage, ROOT } from '../support/docs/pages.js';
 import { shellBlocks } from '../support/docs/shell-blocks.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
@@ -72,7 +72,7 @@ testWithGo(
 );
 
 testWithGo(
-  "a module takes the Go client as its page says, and runs the page's examples",
+  "a module takes the Go client as its page says, and runs the pages' examples",
   async () => {
     const [replica] = await startReplicas(1);
     const module = join(folder, 'your-module');
@@ -82,10 +82,10 @@ testWithGo(
     const [, ...words] = take!.code.replace('../sluice/clients/go', CLIENT).split(' ');
     await output(go, words, module);
 
-    const examples = [
-      ...readClient('README.md').matchAll(/^```go\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm),
-    ];
-    expect(examples).toHaveLength(2);
+    const examples = [PAGE, 'docs/go.md'].flatMap((page) => [
+      ...readPage(page).matchAll(/^```go\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm),
+    ]);
+    expect(examples).toHaveLength(3);
     for (const [, example = '', printed] of examples) {
       writeFileSync(join(module, 'main.go'), example);
       const variables = { SLUICE_URL: replica!.url };
@@ -119,6 +119,8 @@ test('the Go client has the version and the licence of the service', () => {
     version: string;
   };
 
-  expect(readClient('README.md')).toContain(`-require sluice-client@v${version} `);
+  for (const page of [PAGE, 'docs/go.md']) {
+    expect(readPage(page)).toContain(`-require sluice-client@v${version} `);
+  }
   expect(readClient('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'));
 });

@@ -13,7 +13,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 /** Go compiles the program first. */
 const LONGEST_MILLIS = 120_000;
 
-const examples = shellBlocks('docs/languages.md')
+const examples = shellBlocks('docs/without-a-client.md')
   .filter(({ notRun }) => notRun !== undefined)
   .map(({ code, prints }) => {
     const [, program = '', ...words] = code.trim().split(' ');
@@ -24,7 +24,7 @@ const app = useApp(() => ({ MAX_REQUESTS: '1', WINDOW_MILLIS: '60000' }));
 
 test('each language with an example is run', () => {
   expect(examples.map(({ program }) => program)).toEqual(Object.keys(PROGRAMS));
-  expect(readPage('docs/languages.md')).toContain('```python\n');
+  expect(readPage('docs/without-a-client.md')).toContain('```python\n');
 });
 
 describe.each(examples)('the example for $program', ({ program, words, prints }) => {

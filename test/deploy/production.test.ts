@@ -111,7 +111,7 @@ describeWithDeployTools(['kustomize'], 'deploy/gateways/envoy.yaml', () => {
         }) as unknown,
       }),
     );
-    for (const page of ['docs/kubernetes.md', 'docs/gateways.md']) {
+    for (const page of ['docs/kubernetes.md', 'docs/envoy.md']) {
       expect(readText(page)).toContain(`\`${name}:${port}\``);
     }
   });

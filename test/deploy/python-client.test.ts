@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import { ERRORS } from '../../src/service/errors.js';
-import { ROOT } from '../support/docs/pages.js';
+import { readPage, ROOT } from '../support/docs/pages.js';
 import { guideBlocks, useGuidesApp } from '../support/docs/guides-app.js';
 import { useStandInLlm } from '../support/docs/stand-in-llm.js';
 import { provided } from '../support/provided.js';
@@ -57,16 +57,14 @@ describe('the Python client', () => {
   );
 
   testWithPython(
-    'is installed with its types, and runs the examples of its README',
+    'is installed with its types, and runs the examples of its pages',
     async () => {
       const wheel = ['--no-build-isolation', '--no-deps', '--no-index', '--quiet'];
       await runModule('pip', 'install', ...wheel, '--target', folder, CLIENT);
       expect(readFileSync(join(folder, 'sluice_client/py.typed'), 'utf8')).toBe('');
-      const examples = [
-        ...readClient('README.md').matchAll(
-          /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm,
-        ),
-      ];
+      const examples = ['clients/python/README.md', 'docs/python.md'].flatMap((page) => [
+        ...readPage(page).matchAll(/^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm),
+      ]);
       expect(examples).toHaveLength(5);
       for (const [, example = '', printed] of examples) {
         // A server on a unix socket knows no address of a visitor.

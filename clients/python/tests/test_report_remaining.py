@@ -57,7 +57,7 @@ def test_a_report_that_is_rejected_raises() -> None:
 
 
 def test_the_example_of_the_page_reports_if_less_remains_than_sluice_believes() -> None:
-    page = (ROOT / "clients/python/README.md").read_text()
+    page = (ROOT / "docs/vendor-headers.md").read_text()
     *_, example = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Callable[..., None]] = {}
     exec(example, names)

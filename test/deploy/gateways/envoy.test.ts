@@ -40,7 +40,7 @@ const WAITING = 'edge:route=reports,remote_address=127.0.0.1';
 /** A replica with this delay stops at a second signal. */
 const DRAINING = { SHUTDOWN_DELAY_MILLIS: '3600000' };
 
-/** A route whose requests take three approvals each, as in docs/gateways.md. */
+/** A route whose requests take three approvals each, as in docs/envoy.md. */
 const TAKING_THREE: Replacements = [
   [
     `
@@ -80,7 +80,7 @@ async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]
   });
 }
 
-/** For a Sluice with TLS, as in docs/gateways.md. */
+/** For a Sluice with TLS, as in docs/envoy.md. */
 function checkingCertificate(caFile: string, name: string): Replacements {
   return [
     [

@@ -167,8 +167,11 @@ describe('examples', () => {
     readdirSync(join(ROOT, folder)).map((file) => `${folder}/${file}`),
   );
 
-  /** test/deploy/python-client.test.ts and go-client.test.ts run the examples of these pages. */
-  const OF_THEIR_OWN_TESTS = ['clients/python/README.md', 'clients/go/README.md'];
+  /** The tests of the Python and the Go client run the examples of these pages. */
+  const OF_THEIR_OWN_TESTS = [
+    ...['clients/python/README.md', 'clients/go/README.md'],
+    ...['docs/python.md', 'docs/go.md', 'docs/vendor-headers.md'],
+  ];
 
   test('code on a page is an example, or a part of one that the page links to', () => {
     const examples = paths.map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
