@@ -200,7 +200,7 @@ describe('the answer of a request with a hold', () => {
     return { cookies, ok, redirected, status, statusText, type, url, bodyUsed };
   };
 
-  test('shows what that of fetch shows, as its clone does', async () => {
+  test('shows the same as an answer of fetch, as its clone does', async () => {
     const vendor = await startVendor(redirect);
     const plain = await fetch(vendor.url);
     const answer = await limited(uniqueKey())(vendor.url);

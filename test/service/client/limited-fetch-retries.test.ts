@@ -76,7 +76,7 @@ describe('a refused request', () => {
   const stream = () => new Blob(['a']).stream();
   test.each<[string, (url: string) => Parameters<typeof fetch>]>([
     ['is a stream', (url) => [url, { method: 'POST', body: stream(), duplex: 'half' }]],
-    ['is that of a Request', (url) => [new Request(url, { method: 'POST', body: 'a' })]],
+    ['belongs to a Request', (url) => [new Request(url, { method: 'POST', body: 'a' })]],
   ])('is sent once if its body %s', async (_, made) => {
     const vendor = await refusing(9, 429, SOON);
 
