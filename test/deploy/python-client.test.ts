@@ -12,6 +12,12 @@ import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { useApp } from '../support/use-apps.js';
 
 const CLIENT = join(ROOT, 'clients/python');
+const PAGES = [
+  'clients/python/README.md',
+  'docs/python.md',
+  'docs/limited-requests.md',
+  'docs/web-frameworks.md',
+];
 const TIMEOUT_MILLIS = 120_000;
 /** Three thousand waits are cancelled, at three latencies. */
 const PYTEST_TIMEOUT_MILLIS = 300_000;
@@ -62,7 +68,7 @@ describe('the Python client', () => {
       const wheel = ['--no-build-isolation', '--no-deps', '--no-index', '--quiet'];
       await runModule('pip', 'install', ...wheel, '--target', folder, CLIENT);
       expect(readFileSync(join(folder, 'sluice_client/py.typed'), 'utf8')).toBe('');
-      const examples = ['clients/python/README.md', 'docs/python.md'].flatMap((page) => [
+      const examples = PAGES.flatMap((page) => [
         ...readPage(page).matchAll(/^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/gm),
       ]);
       expect(examples).toHaveLength(5);

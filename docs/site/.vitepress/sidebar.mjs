@@ -22,6 +22,7 @@ export const SIDEBAR = [
     ['Vendor APIs', '/vendor-apis'],
     ['Users and tenants', '/users-and-tenants'],
     ['Web frameworks', '/web-frameworks'],
+    ['Limited requests', '/limited-requests'],
     ['Gateways', '/gateways'],
     ['Envoy', '/envoy'],
     ['From Envoy ratelimit', '/from-envoy-ratelimit'],

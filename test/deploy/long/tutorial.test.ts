@@ -15,7 +15,6 @@ import { ROOT } from '../repository-files.js';
 const PAGE = 'docs/tutorial.md';
 const START_TIMEOUT_MILLIS = 300_000;
 
-const prometheus = provided('SLUICE_TEST_PROMETHEUS');
 const python = provided('SLUICE_TEST_CLIENT_PYTHON');
 const redisServer = redisProgram() ?? '';
 const project = uniqueKey();
@@ -51,7 +50,7 @@ test('each way of the tutorial has commands of its own', () => {
 describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
   const folder = useTemporaryFolder();
   // `npm test` says which program is missing.
-  const run = isThere && python !== '' && prometheus !== '' ? test : test.skip;
+  const run = isThere && python !== '' ? test : test.skip;
 
   let session: ShellSession | undefined;
   /** Whether each step so far has printed what the page says. After one that has not, a later one could wait forever. */
@@ -61,22 +60,20 @@ describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
   async function shell(): Promise<ShellSession> {
     if (session) return session;
     if (way === 'docker') await buildImage();
-    const [adminPort, prometheusPort] = [String(await freePort()), String(await freePort())];
+    const adminPort = String(await freePort());
     session = await ShellSession.start({
       folder,
       programs: {
         ...programs(),
         python3: `exec '${python}' "$@"`,
-        prometheus: `exec '${prometheus}' "$@"`,
       },
       environment: {
         ...DOCKER_VARIABLES,
-        SLUICE_ADMIN_PORT: adminPort,
         PYTHONPATH: join(ROOT, 'clients/python/src'),
         PYTHONDONTWRITEBYTECODE: '1',
       },
       // With windows of an hour no step begins a new one, however slow the machine is.
-      replaced: { 8081: adminPort, 9090: prometheusPort, 60000: '3600000' },
+      replaced: { 8121: adminPort, 60000: '3600000' },
     });
     return session;
   }

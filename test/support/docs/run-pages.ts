@@ -5,7 +5,7 @@ import { pages } from './pages.js';
 import { isOfDeployment, type ShellBlock, shellBlocks } from './shell-blocks.js';
 import { redisPrograms, ShellSession } from './shell-session.js';
 
-/** Its commands need Python and Prometheus: test/deploy/long/tutorial.test.ts runs them. */
+/** Its commands need Python: test/deploy/long/tutorial.test.ts runs them. */
 const TUTORIAL = 'docs/tutorial.md';
 
 /** The pages whose outputs rules and parameters decide. test/service/docs runs these, and test/deploy the others. */
@@ -28,6 +28,8 @@ const OF_RULES_AND_PARAMETERS = [
 /** How many pages run their commands at a time: each has ports of its own, and waits more than it works. */
 const AT_A_TIME = 3;
 
+/** Its page is among those that test/deploy runs. */
+const PROMETHEUS = process.env.SLUICE_TEST_PROMETHEUS ?? '';
 /** As after an installation. */
 const CLIENT = `exec '${CLIENT_PROGRAM}' "$@"`;
 
@@ -86,7 +88,11 @@ class RunningPage {
     const programs = program === undefined ? {} : redisPrograms(program);
     this.#session = await ShellSession.start({
       folder: this.folder,
-      programs: { ...programs, 'sluice-client': CLIENT },
+      programs: {
+        ...programs,
+        'sluice-client': CLIENT,
+        prometheus: `exec '${PROMETHEUS}' "$@"`,
+      },
     });
   }
 }
@@ -97,6 +103,7 @@ export function describePages(all: readonly PageCommands[]): void {
   const missing = [
     ...(redisProgram() === undefined ? ['redis-server'] : []),
     ...(CLIENT_PROGRAM === '' ? ['sluice-client '] : []),
+    ...(PROMETHEUS === '' ? ['prometheus --'] : []),
   ];
   const isRun = ({ blocks }: PageCommands): boolean =>
     !blocks.some(({ code }) => missing.some((program) => code.includes(program)));

@@ -25,7 +25,9 @@ export function portsSetBy(blocks: readonly ShellBlock[]): string[] {
   return blocks
     .filter(({ notRun }) => notRun === undefined)
     .flatMap(({ code }) => [
-      ...code.matchAll(/\b(?:PORT=|--port |for port in )(\d{4}(?: \d{4})*)/g),
+      ...code.matchAll(
+        /\b(?:PORT=|--port |for port in |listen-address=localhost:)(\d{4}(?: \d{4})*)/g,
+      ),
     ])
     .flatMap(([, ports]) => ports!.split(' '));
 }
