@@ -142,15 +142,27 @@ describe('commands that get packages', () => {
   });
 });
 
-const [, ...sections] = readPage('llms.txt').split(/^## /m);
-const items = sections.flatMap((section) => section.trim().split('\n').slice(2));
-const paths = items.map((item) => /^- \[[^\]]+\]\(([^)#]+)\): \S/.exec(item)?.[1]);
+const itemsOfLlmsTxt = readPage('llms.txt')
+  .split('\n')
+  .filter((line) => line.startsWith('- '));
+const pathsOfLlmsTxt = itemsOfLlmsTxt.flatMap((item) =>
+  [...item.matchAll(LINK)].map(([, target = '']) => target),
+);
+const pagesOfDocs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
 
 test('llms.txt names each page of docs once, and only files that exist', () => {
-  expect(paths.filter((path) => !existsSync(join(ROOT, path!)))).toEqual([]);
-  const listed = paths.filter((path) => path!.startsWith('docs/')).sort();
-  const pages = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
-  expect(listed).toEqual(pages.map((name) => `docs/${name}`).sort());
+  expect(itemsOfLlmsTxt.filter((item) => !/\): \S/.test(item))).toEqual([]);
+  expect(pathsOfLlmsTxt.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  const listed = pathsOfLlmsTxt.filter((path) => path.startsWith('docs/')).sort();
+  expect(listed).toEqual(pagesOfDocs.map((name) => `docs/${name}`).sort());
+});
+
+test('the sidebar of the site has each page of docs once', () => {
+  const sidebar = readPage('docs/site/.vitepress/sidebar.mjs');
+  const links = [...sidebar.matchAll(/'\/([\w-]+)'/g)].map(([, name]) => `${name}.md`);
+  const others = ['chart.md', 'benchmarks.md', 'changelog.md', 'contributing.md'];
+
+  expect(links.sort()).toEqual([...pagesOfDocs, ...others, 'security-reports.md'].sort());
 });
 
 describe('examples', () => {
@@ -205,7 +217,7 @@ describe('examples', () => {
   });
 });
 
-/** The program in BENCHMARKS.md of each column of the README. Not measured: undefined. */
+/** The program in BENCHMARKS.md of each column of docs/comparison.md. Not measured: undefined. */
 const PROGRAMS = {
   Sluice: 'sluice',
   GoCC: 'gocc',
@@ -229,8 +241,8 @@ function measured(section: string, program: string): string {
 test.each([
   ['decisions/s, one key', 'one key, all approved'],
   ['decisions/s, 5,000 keys', '5,000 keys, all approved'],
-])("the README's row of %s has the figures of the benchmarks", (label, section) => {
-  const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
+])('the row of %s has the figures of the benchmarks', (label, section) => {
+  const row = tableRows('docs/comparison.md', COLUMNS).find(([first]) => first === label);
 
   expect(row?.slice(1)).toEqual(
     Object.values(PROGRAMS).map((program) =>
@@ -243,14 +255,14 @@ test.each([
   // The column of its CPU, from the decisions on.
   ['CPU of a decision', 'Throughput: 5,000 keys, all approved', 3],
   ['CPU of a call over gRPC', "Envoy's protocol: 5,000 keys,", 1],
-])("the README's row of %s has the figures of the benchmarks", (label, section, column) => {
+])('the row of %s has the figures of the benchmarks', (label, section, column) => {
   const [, text = ''] = readPage('BENCHMARKS.md').split(`### ${section}`);
   const cpuOf = (program?: string): string => {
     const cells = new RegExp(`^\\| ${program} +\\| (.*) \\|$`, 'm').exec(text)?.[1]?.split('|');
     const server = column === 1 ? '' : (SERVERS[program ?? ''] ?? '');
     return cells ? `${Math.round(parseFloat(cells[column] ?? ''))} µs${server}` : '';
   };
-  const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
+  const row = tableRows('docs/comparison.md', COLUMNS).find(([first]) => first === label);
 
   expect(row?.slice(1)).toEqual(Object.values(PROGRAMS).map(cpuOf));
 });
@@ -405,16 +417,6 @@ describe('docs/settings.md', () => {
         expect([name, inBackticks(value)]).toEqual([name, defaultOf(name)]);
       }
     });
-  });
-
-  test("the README's settings exist, and have these defaults", () => {
-    const few = tableRows('README.md', ['Setting', 'Default', 'For']);
-    expect(few).toHaveLength(8);
-    for (const [variable, value] of few) {
-      const name = inBackticks(variable)!;
-      expect(Object.keys(settingsSchema.shape)).toContain(name);
-      expect([name, inBackticks(value)]).toEqual([name, defaultOf(name)]);
-    }
   });
 
   test.each(SECRETS)('the page says that %s can come from a file', (name) => {
