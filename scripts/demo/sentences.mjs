@@ -12,17 +12,26 @@ export function sentence(event) {
  * @returns to be called with each event
  */
 export function linePrinter(print) {
-  let open;
-  const close = () => {
-    if (open) print(sentence(open));
-    open = undefined;
+  /** The last event of each window that is not printed. */
+  const open = new Map();
+  let printed = 0;
+  const close = (end) => {
+    for (const [number, event] of [...open].filter(([number]) => number <= end)) {
+      open.delete(number);
+      print(sentence(event));
+      printed = number;
+    }
   };
   return (event) => {
-    const isWindow = event.event === 'window';
-    if (isWindow && open?.window === event.window) open = undefined;
-    if (isWindow || event.event === 'judged') close();
-    if (isWindow && event.approved < MAX_REQUESTS) open = event;
-    else print(sentence(event));
+    if (event.event !== 'window') {
+      if (event.event === 'judged') close(Infinity);
+      print(sentence(event));
+      return;
+    }
+    // What the window before has approved may come to light after this one has begun.
+    if (event.window <= printed) return;
+    open.set(event.window, event);
+    close(event.approved < MAX_REQUESTS ? event.window - 2 : event.window);
   };
 }
 

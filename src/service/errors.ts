@@ -157,6 +157,12 @@ export const ERRORS = {
     message: 'no such path: {path}',
     when: 'the service has no such path',
   },
+  PATH_OF_OTHER_PORT: {
+    status: 404,
+    body: 'without key',
+    message: 'no such path on the port of ADMIN_PORT: {path}; ask the one of PORT',
+    when: '`/rate` is asked for on the port of `ADMIN_PORT`',
+  },
   SLASH_IN_KEY: {
     status: 404,
     body: 'without key',

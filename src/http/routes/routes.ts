@@ -42,6 +42,7 @@ export interface Surface {
   readonly telling: boolean;
 }
 
+const RATE = /^\/rate(?:\/|$)/;
 const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
 
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
@@ -142,8 +143,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface) {
   routeReads(app, '/readyz', readyz(parts.readiness));
 
   app.use(({ path }: Request) => {
-    const hasSlash = surface.limiting && SLASH_AFTER_KEY.test(path);
-    throw serviceError(hasSlash ? 'SLASH_IN_KEY' : 'PATH_NOT_FOUND', { path });
+    if (!RATE.test(path)) throw serviceError('PATH_NOT_FOUND', { path });
+    if (!surface.limiting) throw serviceError('PATH_OF_OTHER_PORT', { path });
+    throw serviceError(SLASH_AFTER_KEY.test(path) ? 'SLASH_IN_KEY' : 'PATH_NOT_FOUND', { path });
   });
   app.use(errorHandler);
   return { app, answerUnrouted, unsent };

@@ -73,7 +73,7 @@ describe.each(WAYS)('the tutorial with $way', ({ way, isThere, programs }) => {
         PYTHONDONTWRITEBYTECODE: '1',
       },
       // With windows of an hour no step begins a new one, however slow the machine is.
-      replaced: { 8121: adminPort, 60000: '3600000' },
+      replaced: { 8151: adminPort, 60000: '3600000' },
     });
     return session;
   }

@@ -13,17 +13,25 @@ test('each page starts its programs on ports of its own, none of which is a usua
   expect(ports.filter((port) => ['8080', '8081', '9090', '6379'].includes(port))).toEqual([]);
 });
 
-/** A service in the background, and the line below it. */
-const START = /^( *)(.*)node dist\/main\.js > (\S+) &\n *(.*)$/gm;
+/** A service in the background, whose log the page reads, and the line below it. */
+const LOGGED = /^( *)(.*)node dist\/main\.js > (\S+) &\n *(.*)$/gm;
+const STARTED = /^ *(.*)npm (?:-s )?start\b(.*)$/gm;
 
 test('each service of a page has a port, and its page waits until it serves or has ended', () => {
-  const starts = PAGES.flatMap(({ blocks }) =>
-    blocks.flatMap(({ code }) => [...code.matchAll(START)]),
-  ).map(([, , settings, log, wait]) => ({ settings, wait, log: log! }));
+  const codes = PAGES.flatMap(({ blocks }) => blocks)
+    .filter(({ servesOn }) => servesOn === undefined)
+    .map(({ code }) => code.replaceAll('\\\n', ''));
+  for (const [, , settings, log, wait] of codes.flatMap((code) => [...code.matchAll(LOGGED)])) {
+    expect(settings).toMatch(/^PORT=\d+ /);
+    expect(wait).toBe(
+      `until sleep 0.2; grep -qs '"serving"' ${log!}; do kill -0 $! || break; done`,
+    );
+  }
+  const starts = codes.flatMap((code) => [...code.matchAll(STARTED)]);
   expect(starts.length).toBeGreaterThan(10);
-  for (const { settings, wait, log } of starts) {
+  for (const [, settings, options] of starts.filter(([text]) => !text.includes('--check-config'))) {
     expect(settings).toMatch(/^PORT=(\d+|\$port) /);
-    expect(wait).toBe(`until sleep 0.2; grep -qs '"serving"' ${log}; do kill -0 $! || break; done`);
+    expect(options).toContain(' -- --background');
   }
 });
 
@@ -48,10 +56,11 @@ describe('a page whose port another program has taken', () => {
   });
 
   test('says that its service has not started, and why', async () => {
-    const code = `{ ${block!.code}\n} 2>&1 | sed -E 's/.*kill: .* - //'`;
+    // npm prints the script that it runs.
+    const code = `{ ${block!.code}\n} 2>&1 | grep -v '^>' | grep .`;
     const prints =
       `PORT: got ${port} (EADDRINUSE), takes a port that no other process listens on\n` +
-      'No such process\nanother program';
+      'another program';
     const { printed, expected } = await session.run({ ...block!, code, prints });
     expect(printed).toBe(expected);
   });

@@ -187,6 +187,11 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'GET', `/${key}`),
     values: (key) => ({ path: `/${key}` }),
   },
+  PATH_OF_OTHER_PORT: {
+    environment: () => ({ ADMIN_PORT: '0' }),
+    provoke: (app, key) => send(app.adminUrl, 'POST', ratePath(key)),
+    values: (key) => ({ path: ratePath(key) }),
+  },
   SLASH_IN_KEY: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}/b/c`),
     values: (key) => ({ path: `${ratePath(key)}/b/c` }),

@@ -34,6 +34,11 @@ const UNDESCRIBED: readonly Undescribed[] = [
     codes: ['PATH_NOT_FOUND', 'SLASH_IN_KEY'],
   },
   {
+    why: 'the admin port has no checks',
+    isFor: (path) => /^\/rate(\/|$)/i.test(path),
+    codes: ['PATH_OF_OTHER_PORT'],
+  },
+  {
     why: 'the path allows other methods',
     isFor: (_path, isPath) => isPath,
     codes: ['METHOD_NOT_ALLOWED', 'CHECK_HAS_REQUEST_ID'],

@@ -88,9 +88,12 @@ test('each window is printed once, when it is full or over', () => {
     [2, 0],
     [2, 1],
     [2, 3],
+    [2, 3],
     [3, 1],
-    [3, 2],
     [4, 1],
+    // It is looked at again.
+    [3, 2],
+    [4, 2],
   ] as const;
   for (const [window, approved] of windows) show({ event: 'window', window, approved });
   show({ event: 'judged', summary: 'verdict' });
@@ -98,7 +101,7 @@ test('each window is printed once, when it is full or over', () => {
     'window 1: 3 approved',
     'window 2: 3 approved',
     'window 3: 2 approved',
-    'window 4: 1 approved',
+    'window 4: 2 approved',
     'verdict',
   ]);
 });
