@@ -9,7 +9,7 @@ const HEIGHT = 112;
 const AXIS_HEIGHT = 22;
 const AXIS_WIDTH = 52;
 const FONT = '11px system-ui, sans-serif';
-/** The history grows while somebody looks: a new one does not begin as a sliver. */
+/** A history that has just begun is no sliver. */
 const SHORTEST_SPAN_SECONDS = 120;
 const LONGEST_SPAN_SECONDS = 15 * 60;
 
@@ -70,7 +70,7 @@ function rates(numbers, stepMillis) {
 function noteText([first], stepMillis) {
   if (first === undefined) return 'Counting begins now; the first figures come in some seconds.';
   const since = new Date(first * 1000 - stepMillis).toLocaleTimeString();
-  return `Counted since ${since}, in steps of ${duration(stepMillis)}, while somebody looks at the key and for 15 min after.`;
+  return `Counted since ${since}, in steps of ${duration(stepMillis)}.`;
 }
 
 /** The last minutes of the history, as seconds. */

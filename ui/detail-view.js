@@ -7,7 +7,7 @@ import { byId, keepList, make, setText } from './dom.js';
 import { showHolders } from './holders-view.js';
 import { showLimits } from './limits-view.js';
 import { showChip } from './states.js';
-import { ago, duration, moment, plural, rate, reason, sinceText } from './text.js';
+import { ago, count, duration, moment, plural, rate, reason, sinceText } from './text.js';
 import { offerLists } from './try-view.js';
 import { showWaiting } from './waiting-view.js';
 
@@ -42,7 +42,8 @@ export function showDetail(detail, onChange) {
   keepList(byId('names'), detail.names, ({ name }) => name, makeName);
 }
 
-function stateText({ found, isCurrent, recentDenials: run, isRecovering, pausedMillis }) {
+function stateText(detail) {
+  const { found, isCurrent, recentDenials: run, isRecovering, pausedMillis } = detail;
   const parts = [
     !found && 'This key does not exist now. These limits would apply to it.',
     isCurrent === false &&
@@ -51,6 +52,7 @@ function stateText({ found, isCurrent, recentDenials: run, isRecovering, pausedM
     found &&
       pausedMillis > 0 &&
       `Paused: no request is approved until ${moment(-pausedMillis)} (in ${duration(pausedMillis)}).`,
+    found && detail.limits[0].isHeldOnly && `${count(detail.held)} at work.`,
     run &&
       `Denied ${sinceText(run.sinceMillis)}: ${reason(run)}. ` +
         `${plural(run.count, 'time', 'times')}, ${rate(run.perSecond)} per second` +

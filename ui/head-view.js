@@ -1,26 +1,45 @@
-// The replicas, their store, their rules, and what they decide.
+// What all replicas decide together, the replicas, their store and their rules.
 
 import { byId, keepList, setText } from './dom.js';
+import { showSparkline } from './sparkline.js';
 import { ago, count, moment, plural, rate } from './text.js';
 
-/** A decision counts half as much for a rate after this long, as a denial does for the rate of its key. */
-const HALF_LIFE_MILLIS = 10_000;
-const DECAY = Math.LN2 / HALF_LIFE_MILLIS;
 /** A replica that lives reports more often. */
 const OLD_REPORT_MILLIS = 10_000;
-const OUTCOMES = ['approved', 'denied', 'shadowed', 'withdrawn', 'failed'];
-
-/** By replica, its last report, and its rates as levels that fade. */
-let replicas = new Map();
 
 /** @param data the answer of `ui/data` */
 export function showHead(data) {
-  showRates(data);
+  showTotal(data);
   showReplicas(data);
+  showStore(data.storeState);
   setText(byId('store'), data.store);
   setText(byId('problems'), data.problems.join('; '));
   showRules(data);
   showOutage(data);
+}
+
+/** @param state undefined if this poll was not answered */
+export function showStore(state = 'not known') {
+  setText(byId('store-state'), state);
+  byId('store-state').dataset.state = state;
+}
+
+/** The rows add up to the same figures, as far as all keys are listed. */
+function showTotal({ total, replicas, isComplete }) {
+  const isKnown = total.approved !== undefined;
+  const shown = (outcome) => (isKnown ? rate(total[outcome]) : '–');
+  setText(byId('approved'), shown('approved'));
+  setText(byId('denied'), shown('denied'));
+  setText(byId('waiting-total'), count(total.waiting));
+  byId('denied').parentElement.classList.toggle('bad', total.denied > 0);
+  showSparkline(byId('approved-series'), isKnown ? total : undefined);
+  const unknown = replicas.filter(({ perSecond }) => perSecond === undefined).length;
+  const parts = [
+    total.shadowed > 0 && `${rate(total.shadowed)}/s would be (shadow mode)`,
+    total.failed > 0 && `${rate(total.failed)}/s failed (503)`,
+    isComplete && isKnown && unknown > 0 && `without ${plural(unknown, 'replica', 'replicas')}`,
+  ];
+  setText(byId('other-outcomes'), parts.filter(Boolean).join(' · '));
 }
 
 function showRules({ rules: { count: rules, digest, isStale }, replicas: reports }) {
@@ -58,8 +77,7 @@ function showReplicas({ replica: own, isComplete, replicas: reports }) {
     reports.toSorted((a, b) => a.replica.localeCompare(b.replica)),
     ({ replica }) => replica,
     () => document.createElement('li'),
-    (element, { replica, waiting, reportedMillis }) => {
-      const perSecond = replicas.get(replica)?.perSecond?.total;
+    (element, { replica, perSecond, waiting, reportedMillis }) => {
       const parts = [
         perSecond !== undefined && `${rate(perSecond)}/s`,
         `${count(waiting)} waiting`,
@@ -69,42 +87,4 @@ function showReplicas({ replica: own, isComplete, replicas: reports }) {
       setText(element, `${replica}: ${parts.filter(Boolean).join(', ')}`);
     },
   );
-}
-
-function showRates({ replicas: reports, isComplete }) {
-  replicas = new Map(reports.map((report) => [report.replica, ratesOf(report)]));
-  const known = [...replicas.values()].flatMap(({ perSecond }) => (perSecond ? [perSecond] : []));
-  if (known.length === 0) return;
-  const sum = (field) => known.reduce((all, one) => all + one[field], 0);
-  setText(byId('rate'), rate(sum('total')));
-  const waiting = reports.reduce((all, one) => all + one.waiting, 0);
-  const parts = [
-    `${rate(sum('approved'))} approved`,
-    `${rate(sum('denied'))} denied`,
-    sum('shadowed') > 0 && `${rate(sum('shadowed'))} shadowed`,
-    sum('failed') > 0 && `${rate(sum('failed'))} failed (503)`,
-    `${count(waiting)} waiting`,
-    !isComplete && 'others as last reported',
-  ];
-  setText(byId('rate-parts'), parts.filter(Boolean).join(' · '));
-}
-
-/** The rates of a replica, from two of its reports. They fade as those of the rows do. */
-function ratesOf({ replica, uptimeMillis, decisions }) {
-  const before = replicas.get(replica);
-  if (!before) return { uptimeMillis, decisions, since: uptimeMillis, levels: {} };
-  const passed = uptimeMillis - before.uptimeMillis;
-  if (passed < 100) return before;
-  const fade = Math.exp(-passed * DECAY);
-  const share = 1 - Math.exp(-(uptimeMillis - before.since) * DECAY);
-  const levels = {};
-  const perSecond = { total: 0 };
-  for (const outcome of OUTCOMES) {
-    const more = decisions[outcome] - before.decisions[outcome];
-    // They came at any time since the last report: on average half of it has faded.
-    levels[outcome] = (before.levels[outcome] ?? 0) * fade + Math.max(0, more) * Math.sqrt(fade);
-    perSecond[outcome] = (levels[outcome] * DECAY * 1000) / share;
-    if (outcome !== 'failed') perSecond.total += perSecond[outcome];
-  }
-  return { uptimeMillis, decisions, since: before.since, levels, perSecond };
 }

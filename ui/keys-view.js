@@ -3,6 +3,7 @@
 import { addressOf } from './address.js';
 import { byId, fromTemplate, keepList, setBar, setText } from './dom.js';
 import { allowance } from './limit-text.js';
+import { showSparkline } from './sparkline.js';
 import { showChip, showCounts } from './states.js';
 import { count, duration, plural, rate, reason, sinceText } from './text.js';
 
@@ -28,16 +29,17 @@ function inHeldOrder(rows) {
 }
 
 function fillRow(element, row) {
-  const [state, head, used, limit, held, waiting, denied, why] = element.children;
+  const [state, head, approved, series, used, limit, waiting, denied, why] = element.children;
   const fullest = fullestOf(row);
   showChip(state.firstElementChild, row);
   const link = head.firstElementChild;
   setText(link, row.key);
   link.href = addressOf(row.key);
+  setText(approved, row.rates ? `${rate(row.rates.approved)}/s` : '');
+  showSparkline(series, row.rates);
   setText(used, count(fullest.used));
   setBar(limit.firstElementChild, fullest.fill);
   setText(limit.lastElementChild, `of ${allowance(fullest)}${nameText(fullest)}`);
-  setText(held, row.held === 0 ? '' : count(row.held));
   setText(waiting, waitingText(row));
   setText(denied, deniedText(row));
   setText(why, whyText(row));
@@ -48,16 +50,19 @@ function waitingText({ waiting, maxRequestsInQueue }) {
   return waiting === 0 ? '' : `${count(waiting)} of ${count(maxRequestsInQueue)}`;
 }
 
-function deniedText({ denied, recentDenials: run }) {
-  if (run) return `${rate(run.perSecond)}/s`;
+/** Of a key that is none of the busiest, the rate of its run of denials. */
+function deniedText({ denied, rates, recentDenials: run }) {
+  const perSecond = rates?.denied || (run && (rates?.denied ?? run.perSecond));
+  if (perSecond !== undefined) return `${rate(perSecond)}/s`;
   return denied === 0 ? '' : count(denied);
 }
 
-function whyText({ pausedMillis, recentDenials: run, holdings }) {
+function whyText(row) {
+  const { pausedMillis, recentDenials: run } = row;
   const parts = [
     pausedMillis > 0 && `paused for ${duration(pausedMillis)} more`,
     run && denialText(run, pausedMillis > 0),
-    holdings && holdersText(holdings),
+    row.held > 0 && holdersText(row),
   ];
   return parts.filter(Boolean).join('; ');
 }
@@ -68,11 +73,18 @@ function denialText(run, isPaused) {
   return `${why} ${sinceText(run.sinceMillis)}${last}`;
 }
 
-/** The longest holder, and how many others there are. */
-function holdersText({ shown: [{ holder, heldMillis }], count: all }) {
+/** How much is at work or held, the longest holder, and how many others there are. */
+function holdersText({ held, holdings, limits: [own] }) {
+  const atWork = own.isHeldOnly ? `${count(held)} at work` : '';
+  if (!holdings) return atWork || `${count(held)} held`;
+  const {
+    shown: [{ holder, heldMillis }],
+    count: all,
+  } = holdings;
   const since = heldMillis === undefined ? '' : ` ${sinceText(heldMillis)}`;
   const others = all > 1 ? `, and ${plural(all - 1, 'other', 'others')}` : '';
-  return `held by ${holder ?? 'a caller without a name'}${since}${others}`;
+  const heldBy = `held by ${holder ?? 'a caller without a name'}${since}${others}`;
+  return atWork ? `${atWork}, ${heldBy}` : heldBy;
 }
 
 /** Only further limits have names. */

@@ -2,8 +2,9 @@
 
 import { count, duration } from './text.js';
 
-/** How much a limit allows in how long. */
-export function allowance({ maximum, counts, windowMillis, algorithm: { calendar } }) {
+/** How much a limit allows in how long, or at once if it counts only what is held. */
+export function allowance({ maximum, counts, windowMillis, algorithm: { calendar }, isHeldOnly }) {
+  if (isHeldOnly) return `${count(maximum)} at once`;
   const per = calendar
     ? `calendar ${calendar.unit} of ${calendar.timeZone}`
     : duration(windowMillis);
@@ -15,7 +16,7 @@ export function limitText(limit) {
   const { algorithm, lanes, keepsReleased, maxima } = limit;
   const parts = [
     allowance(limit),
-    !algorithm.calendar && algorithmText(algorithm),
+    !algorithm.calendar && !limit.isHeldOnly && algorithmText(algorithm),
     lanes && `only ${lanes.length === 1 ? 'lane' : 'lanes'} ${lanes.join(', ')}`,
     keepsReleased && 'releases return nothing',
     maxima &&

@@ -6,7 +6,7 @@ import { isConfirming, watchConfirm } from './confirm.js';
 import { copyBy } from './copy.js';
 import { openDetail, showDetail } from './detail-view.js';
 import { byId, setText } from './dom.js';
-import { showHead } from './head-view.js';
+import { showHead, showStore } from './head-view.js';
 import { showKeys } from './keys-view.js';
 import { hasToken, read, AnswerError, useToken } from './service.js';
 import { watchStates } from './states.js';
@@ -19,7 +19,7 @@ const MOST = 200;
 const DEFAULT_INTERVAL_MILLIS = 2000;
 const TYPING_MILLIS = 250;
 
-const wanted = { limit: FIRST_LIMIT, search: '', state: undefined };
+const wanted = { limit: FIRST_LIMIT, search: '', state: undefined, order: 'need' };
 let shownKey;
 let timer;
 let typing;
@@ -75,10 +75,15 @@ async function readDetail(key, signal) {
 
 function showPage(data) {
   showBanner('');
-  byId('page').hidden = false;
+  showParts(true);
   setText(byId('pulse'), `live, every ${duration(data.intervalMillis)}`);
   showHead(data);
   showKeys(data);
+}
+
+/** @param isShown false while there is no token */
+function showParts(isShown) {
+  for (const id of ['facts', 'page']) byId(id).hidden = !isShown;
 }
 
 function showDetailAnswer(detail) {
@@ -95,7 +100,9 @@ function showBanner(text) {
   const banner = byId('banner');
   banner.hidden = text === '';
   setText(banner, text);
-  if (text !== '') setText(byId('pulse'), 'not live');
+  if (text === '') return;
+  setText(byId('pulse'), 'not live');
+  showStore();
 }
 
 function isAboutToken(error) {
@@ -106,7 +113,7 @@ function askForToken(error) {
   useToken(undefined);
   showBanner('');
   setText(byId('pulse'), 'needs a token');
-  byId('page').hidden = true;
+  showParts(false);
   byId('forget-token').hidden = true;
   byId('token-form').hidden = false;
   setText(byId('token-problem'), error?.message ?? '');
@@ -134,6 +141,10 @@ function watchToken() {
 function watchList() {
   watchStates((state) => {
     wanted.state = state;
+    refresh();
+  });
+  byId('order').addEventListener('change', ({ target }) => {
+    wanted.order = target.value;
     refresh();
   });
   byId('search').addEventListener('input', ({ target }) => {

@@ -23,7 +23,7 @@ import { RecentDenials } from '../service/deciding/recent-denials.js';
 import { Slices } from '../service/deciding/slices.js';
 import { UndecidedChecks } from '../service/deciding/decide-check.js';
 import { Fleet } from '../service/fleet/fleet.js';
-import { WatchedKeys } from '../service/fleet/watched-keys.js';
+import { CountedKeys } from '../service/fleet/counted-keys.js';
 import { createService } from '../service/service.js';
 import { openTracing } from '../tracing/open-tracing.js';
 import type { Environment } from '../tracing/trace-settings.js';
@@ -78,7 +78,7 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys(limiter, systemClock);
+  const countedKeys = new CountedKeys(limiter, systemClock, () => metrics.decisionTotals());
   const fleet = new Fleet({
     report: async () => ({
       replica: replicaId,
@@ -87,8 +87,9 @@ export async function startApp(
       waiting: limiter.waiting(),
       rules: rules.current.digest,
       denied: recentDenials.all(),
+      activity: countedKeys.activity(),
     }),
-    watchedKeys,
+    countedKeys,
     open: settings.DEBUG_ENDPOINTS ? openReports : undefined,
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
@@ -101,7 +102,7 @@ export async function startApp(
         metrics,
         undecided,
         recentDenials,
-        watchedKeys,
+        countedKeys,
         fleet,
         access: security.access,
         slices: new Slices(ticks),
@@ -117,6 +118,7 @@ export async function startApp(
     },
     security.keyPair,
   );
+  countedKeys.start();
   readiness.startServing();
   await ports.startServing();
   const { port, adminPort, grpcPort } = ports;
@@ -159,7 +161,7 @@ export async function startApp(
         () => serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry),
         () => stopInOrder(ports, limiter, graceMillis, hurry),
         () => tracing?.close(),
-        () => withEach([security, undecided, watchedKeys, rules], (part) => part.close()),
+        () => withEach([security, undecided, countedKeys, rules], (part) => part.close()),
         () => eventLoop.stop(),
       ]);
     },

@@ -2,14 +2,14 @@ import type { Limiter } from '../../src/limiter/limiter.js';
 import type { Metrics } from '../../src/metrics/prometheus-metrics.js';
 import type { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import { Fleet } from '../../src/service/fleet/fleet.js';
-import type { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
+import type { CountedKeys } from '../../src/service/fleet/counted-keys.js';
 
 /** The fleet of a single replica. */
 export function fleetOf(
   metrics: Pick<Metrics, 'decisionTotals'>,
   limiter: Pick<Limiter, 'waiting'>,
   recentDenials: RecentDenials,
-  watchedKeys: WatchedKeys,
+  countedKeys: CountedKeys,
 ): Fleet {
   return new Fleet({
     report: async () => ({
@@ -19,7 +19,8 @@ export function fleetOf(
       waiting: limiter.waiting(),
       rules: 'none',
       denied: recentDenials.all(),
+      activity: countedKeys.activity(),
     }),
-    watchedKeys,
+    countedKeys,
   });
 }

@@ -7,7 +7,7 @@ import { Slices } from '../../src/service/deciding/slices.js';
 import type { Timeouts } from '../../src/net/connection-bounds.js';
 import { createService } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
-import { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
+import { CountedKeys } from '../../src/service/fleet/counted-keys.js';
 import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
@@ -51,7 +51,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const rules = new RuleSet(keys, defaultPolicy(settings));
     const metrics = createMetrics(() => limiter.waiting(), withoutRules(settings));
     const recentDenials = new RecentDenials();
-    const watchedKeys = new WatchedKeys(limiter, systemClock);
+    const countedKeys = new CountedKeys(limiter, systemClock, () => metrics.decisionTotals());
     const service = createService({
       limiter,
       store: limiter,
@@ -59,8 +59,8 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       metrics,
       undecided: { record: (reason) => metrics.failed(reason) },
       recentDenials,
-      watchedKeys,
-      fleet: fleetOf(metrics, limiter, recentDenials, watchedKeys),
+      countedKeys,
+      fleet: fleetOf(metrics, limiter, recentDenials, countedKeys),
       access: openAccess(),
       slices: new Slices(eventLoop),
       settings,

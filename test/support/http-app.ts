@@ -15,7 +15,7 @@ import { createHttpApp, type HttpApp } from '../../src/http/routes/routes.js';
 import { requestListener } from '../../src/http/server/server.js';
 import { createService, type ServiceParts } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
-import { WatchedKeys } from '../../src/service/fleet/watched-keys.js';
+import { CountedKeys } from '../../src/service/fleet/counted-keys.js';
 import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
@@ -34,7 +34,7 @@ export function httpAppOver(
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting(), rules);
   const recentDenials = new RecentDenials();
-  const watchedKeys = new WatchedKeys(limiter, systemClock);
+  const countedKeys = new CountedKeys(limiter, systemClock, () => metrics.decisionTotals());
   const service = createService({
     limiter,
     store: limiter,
@@ -42,8 +42,8 @@ export function httpAppOver(
     metrics: parts.metrics ?? metrics,
     undecided: { record: (reason) => metrics.failed(reason) },
     recentDenials,
-    watchedKeys,
-    fleet: fleetOf(metrics, limiter, recentDenials, watchedKeys),
+    countedKeys,
+    fleet: fleetOf(metrics, limiter, recentDenials, countedKeys),
     access: openAccess(),
     slices: new Slices(eventLoop),
     settings,

@@ -19,7 +19,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import { denyingLimit, type NamedLimit } from '../denying-limit.js';
 import { ServiceError } from '../errors.js';
-import type { WatchedKeys } from '../fleet/watched-keys.js';
+import type { CountedKeys } from '../fleet/counted-keys.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { type AskedCheck, type AskedPeek, inItsList } from './lists-of-checks.js';
 import {
@@ -37,7 +37,7 @@ export interface DecideParts {
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'record'>;
   readonly recentDenials: Pick<RecentDenials, 'record'>;
-  readonly watchedKeys: Pick<WatchedKeys, 'record'>;
+  readonly countedKeys: Pick<CountedKeys, 'record'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'MAX_KEEP_MILLIS'>;
 }
@@ -69,7 +69,7 @@ export type DecideCheck = (
 
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
-  const { policyOf, metrics, undecided, recentDenials, watchedKeys, access, settings } = parts;
+  const { policyOf, metrics, undecided, recentDenials, countedKeys, access, settings } = parts;
   /** Returns the check as the limiter gets it. Throws if it is not allowed. */
   const requestOf = (
     asked: AskedCheck,
@@ -90,13 +90,13 @@ export function checkDecider(parts: DecideParts): DecideCheck {
   };
   const record = (
     { decision, policy, limit }: Decided,
-    { key, list }: CheckRequest,
+    { key, list, holdMillis }: CheckRequest,
     { startedAt, caller }: ConnectedRequest,
   ): void => {
     const millis = performance.now() - startedAt;
     const lane = list?.kind === 'lane' ? list.name : undefined;
     metrics.decided(decision, millis / 1000, policy, limit?.name, lane);
-    watchedKeys.record(key, decision, millis);
+    countedKeys.record(key, decision, millis, holdMillis !== undefined);
     if (decision.outcome === 'denied') {
       recentDenials.record(key, decision.reason, policy, caller?.name, limit?.name);
     }

@@ -5,8 +5,10 @@ import { parsedMessage } from '../../common/schemas.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import { type DeniedKey, deniedKey } from '../deciding/recent-denials.js';
 import { historyOf, type KeyHistory, STEP_MILLIS, sumOf } from './key-history.js';
+import { type Activity, activityTogether, MOST_SPANS } from './rates.js';
 import { type ReadPages, SharedHistories } from './shared-histories.js';
-import { MOST_WATCHED, type WatchedKeys } from './watched-keys.js';
+import type { TotalActivity } from './total-rates.js';
+import { type CountedKeys, MOST_REPORTED, MOST_WATCHED } from './counted-keys.js';
 
 /** All readers within this time share what the other replicas have reported. */
 const SHARED_MILLIS = 500;
@@ -14,7 +16,7 @@ const SHARED_MILLIS = 500;
 const LOOKED_AT_MILLIS = 20_000;
 
 /** What this replica tells the others. */
-export interface OwnReports extends Pick<WatchedKeys, 'watch' | 'share'> {
+export interface OwnReports extends Pick<CountedKeys, 'watch' | 'share'> {
   readonly report: () => Promise<string>;
 }
 
@@ -38,16 +40,28 @@ export interface OtherReplicas {
 /** All replicas, and the keys that they deny. */
 export interface FleetView extends Omit<Others, 'reports'> {
   /** This replica is the first. In an outage of the store, the others are as they have reported last. */
-  readonly replicas: readonly (Omit<ReplicaReport, 'denied'> & {
+  readonly replicas: readonly (Omit<ReplicaReport, 'denied' | 'activity'> & {
     /** How long ago it reported. 0 for this replica. */
     readonly reportedMillis: number;
+    /** Its decisions a second. Undefined if it has not reported them lately. */
+    readonly perSecond: number | undefined;
   })[];
   readonly denied: readonly DeniedKey[];
+  /** What the replicas decide together that have reported lately. Undefined if none has. */
+  readonly total: TotalActivity | undefined;
+  /** The same by key, of the busiest keys of each. */
+  readonly byKey: ReadonlyMap<string, KeyRates>;
+}
+
+/** What the replicas decide about a key. */
+export interface KeyRates extends Activity {
+  /** Whether each approval of the last minutes had a hold, of all replicas. Undefined if there was none. */
+  readonly isHeldOnly?: boolean | undefined;
 }
 
 interface FleetParts {
   readonly report: () => Promise<ReplicaReport>;
-  readonly watchedKeys: WatchedKeys;
+  readonly countedKeys: CountedKeys;
   /** Joins the reports of all replicas. Undefined if there is no other replica. */
   readonly open?: ((own: OwnReports) => OtherReplicas) | undefined;
 }
@@ -80,11 +94,11 @@ export class Fleet {
   #known: Others = { reports: [], readAt: undefined, isCurrent: true };
 
   constructor(private readonly parts: FleetParts) {
-    const { report, watchedKeys, open } = parts;
+    const { report, countedKeys, open } = parts;
     const others = open?.({
       report: async () => writeReport(await report()),
-      watch: (key) => watchedKeys.watch(key),
-      share: (key, write) => watchedKeys.share(key, write),
+      watch: (key) => countedKeys.watch(key),
+      share: (key, write) => countedKeys.share(key, write),
     });
     this.#others = others;
     if (others) {
@@ -98,7 +112,7 @@ export class Fleet {
   /** @param key that somebody looks at, whose decisions all replicas count from now on */
   async look(key?: string): Promise<FleetView> {
     if (key !== undefined) {
-      this.parts.watchedKeys.watch(key);
+      this.parts.countedKeys.watch(key);
       this.#lookedAt.delete(key);
       this.#lookedAt.set(key, systemClock.now());
     }
@@ -106,11 +120,17 @@ export class Fleet {
     const now = systemClock.now();
     const reports = [{ report: await this.parts.report(), at: now }, ...others.reports];
     return {
-      replicas: reports.map(({ report, at }) => {
-        const { replica, uptimeMillis, decisions, waiting, rules } = report;
-        return { replica, uptimeMillis, decisions, waiting, rules, reportedMillis: now - at };
-      }),
+      replicas: reports.map(({ report: { denied, activity, ...shown }, at }) => ({
+        ...shown,
+        reportedMillis: now - at,
+        perSecond: now - at > LATE_MILLIS ? undefined : decisionsOf(activity?.total),
+      })),
       denied: deniedTogether(reports.map(({ report, at }) => [report.denied, now - at])),
+      ...ratesTogether(
+        reports.flatMap(({ report: { activity }, at }) =>
+          activity && now - at <= LATE_MILLIS ? [activity] : [],
+        ),
+      ),
       isCurrent: others.isCurrent,
       readAt: others.readAt,
     };
@@ -124,7 +144,7 @@ export class Fleet {
     if (this.#histories) {
       return this.#histories.look(key, new Set(replicas.map(({ replica }) => replica)));
     }
-    const steps = this.parts.watchedKeys.stepsOf(key);
+    const steps = this.parts.countedKeys.stepsOf(key);
     const ended = Math.floor(systemClock.now() / STEP_MILLIS) - 1;
     return historyOf(sumOf(steps), steps.at(-1)?.number ?? ended);
   }
@@ -215,10 +235,63 @@ function added(a: DeniedKey, b: DeniedKey): DeniedKey {
   };
 }
 
+/** The rates of an older report are not shown. Without an outage, a replica with such a report has ended. */
+const LATE_MILLIS = 10_000;
+
+/** @param activities the first is of this replica, unless it has just started */
+function ratesTogether(activities: readonly NonNullable<ReplicaReport['activity']>[]) {
+  const [own] = activities;
+  const byKey = new Map<string, KeyRates>();
+  if (!own) return { total: undefined, byKey };
+  const parts = new Map<string, KeyPart[]>();
+  for (const { span, keys } of activities) {
+    for (const key of keys) {
+      const others = parts.get(key.key);
+      if (others) others.push({ ...key, span });
+      else parts.set(key.key, [{ ...key, span }]);
+    }
+  }
+  for (const [key, ofKey] of parts) {
+    const known = ofKey.filter((part) => part.isHeldOnly !== undefined);
+    const isHeldOnly = known.length === 0 ? undefined : known.every((part) => part.isHeldOnly);
+    byKey.set(key, { ...activityTogether(ofKey, own.span), isHeldOnly });
+  }
+  const totals = activities.map(({ span, total }) => ({ ...total, span }));
+  const sum = (outcome: 'shadowed' | 'withdrawn' | 'failed'): number =>
+    totals.reduce((all, total) => all + total[outcome], 0);
+  const total: TotalActivity = {
+    ...activityTogether(totals, own.span),
+    ...{ shadowed: sum('shadowed'), withdrawn: sum('withdrawn'), failed: sum('failed') },
+  };
+  return { total, byKey };
+}
+
+type KeyPart = KeyRates & { readonly span: number };
+
+/** Those that were decided: a check that fails is none of them. */
+export function decisionsOf(total: TotalActivity | undefined): number | undefined {
+  return total && total.approved + total.denied + total.shadowed + total.withdrawn;
+}
+
 /** The most denied keys of a report, those with the highest rates. */
 const MOST_DENIED = 64;
 
 const number = z.number().nonnegative();
+
+const ofActivity = {
+  approved: number,
+  denied: number,
+  series: z.array(number.nullable()).max(MOST_SPANS).readonly(),
+};
+
+const activitySchema = z.object({
+  span: number,
+  total: z.object({ ...ofActivity, shadowed: number, withdrawn: number, failed: number }),
+  keys: z
+    .array(z.object({ ...ofActivity, key: z.string(), isHeldOnly: z.boolean().optional() }))
+    .max(MOST_REPORTED)
+    .readonly(),
+});
 
 const reportSchema = z.object({
   replica: z.string(),
@@ -238,6 +311,8 @@ const reportSchema = z.object({
   rules: z.string(),
   /** The keys that it denies now. */
   denied: z.array(deniedKey),
+  /** What it decides lately. Undefined just after its start, and for a replica of an older version or with another form of it. */
+  activity: activitySchema.optional().catch(undefined),
 });
 
 /** What a replica tells the others for the dashboard. */

@@ -10,7 +10,7 @@ import {
   STEP_MILLIS,
   sumOf,
 } from './key-history.js';
-import { MOST_WATCHED } from './watched-keys.js';
+import { MOST_WATCHED } from './counted-keys.js';
 
 /** Before the newest minute, which has only begun. */
 const MINUTES_BEFORE = minuteAt(HISTORY_MILLIS);

@@ -17,7 +17,7 @@ import type { RequestContext } from '../../../service/request-context.js';
 import type { Service } from '../../../service/service.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
 import type { HttpParts } from '../http-parts.js';
-import { shownLimits, statesOf } from './key-survey.js';
+import { countsHeldOnly, shownLimits, statesOf } from './key-survey.js';
 import { parseKeyIn } from './ui-parameters.js';
 
 /** How many requests of the queue are shown one by one. */
@@ -37,6 +37,7 @@ export function keyDetail({ service, rules, replica }: HttpParts): RequestHandle
     const history = await fleet.historyOf(key, view);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
     const run = view.denied.find((one) => one.key === key);
+    const rates = view.byKey.get(key);
     const body = {
       key,
       found: detail !== undefined,
@@ -44,9 +45,12 @@ export function keyDetail({ service, rules, replica }: HttpParts): RequestHandle
       replica,
       ...(detail && {
         ...named(detail, replica),
-        limits: shownLimits([...detail.limits, ...(detail.limitsOfGroups ?? [])]),
+        limits: shownLimits(
+          [...detail.limits, ...(detail.limitsOfGroups ?? [])],
+          countsHeldOnly(detail, rates),
+        ),
         groups: groupsOf(detail),
-        states: statesOf(detail, run),
+        states: statesOf(detail, { run, rates }),
       }),
       holdings,
       may: rightsOn(key, access, rules, response.locals.context),

@@ -13,6 +13,7 @@ import type {
 } from '../../../limiter/limiter.js';
 import { capacityOf, type LimitInForce } from '../../../limiter/limits.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
+import type { KeyRates } from '../../../service/fleet/fleet.js';
 
 /**
  * The items with the highest scores of all that are offered. Most offers cost one comparison, since few items get among
@@ -40,34 +41,60 @@ export class Top<T> {
   }
 }
 
+/** What the replicas have decided about a key lately. */
+export interface Lately {
+  /** The run of its denials, if it is denied now. */
+  readonly run: DeniedKey | undefined;
+  /** Undefined if it is none of the busiest. */
+  readonly rates: KeyRates | undefined;
+}
+
 /** How much of a state a key has; 0 if it is not in the state. */
-type AmountOf = (state: InstanceState, run: DeniedKey | undefined) => number;
+type AmountOf = (state: InstanceState, lately: Lately) => number;
+
+/** Fewer denials a second, one in 20 seconds, need a person less than requests that wait, and holders. */
+const FEW_PER_SECOND = 0.05;
 
 /** The states of a key, in the order in which they need a person. A key has any number of them. */
 const AMOUNTS = {
   paused: ({ pausedMillis }) => pausedMillis,
-  denied: denialsOf,
+  denied: (state, lately) => {
+    const perSecond = denialsOf(state, lately);
+    return perSecond < FEW_PER_SECOND ? 0 : perSecond;
+  },
   queue_full: ({ waiting, maxRequestsInQueue }) => (waiting >= maxRequestsInQueue ? waiting : 0),
   waiting: ({ waiting }) => waiting,
   held: ({ held }) => held,
-  used: (state) => (state.limits.some(({ used }) => used > 0) ? fillOf(state) : 0),
+  few_denials: (state, lately) => {
+    const perSecond = denialsOf(state, lately);
+    return perSecond < FEW_PER_SECOND ? perSecond : 0;
+  },
+  used: (state, { rates }) => {
+    const approved = rates?.approved ?? 0;
+    return approved > 0 || state.limits.some(({ used }) => used > 0) ? approved + fillOf(state) : 0;
+  },
 } as const satisfies Readonly<Record<string, AmountOf>>;
 
 export type KeyState = keyof typeof AMOUNTS;
 export const KEY_STATES = Object.keys(AMOUNTS) as readonly KeyState[];
 
-/** @param run of the denials of the key, if it is denied now */
-export function statesOf(state: InstanceState, run: DeniedKey | undefined): KeyState[] {
-  return KEY_STATES.filter((name) => AMOUNTS[name](state, run) > 0);
+export function statesOf(state: InstanceState, lately: Lately): KeyState[] {
+  return KEY_STATES.filter((name) => AMOUNTS[name](state, lately) > 0);
 }
 
-/** How much a key needs a person: by its first state, and of the keys in that state, by how much. */
-export function needOf(state: InstanceState, run: DeniedKey | undefined): number {
+/** How much a key needs a person: by its first state, and of the keys in that state, by about how much. */
+export function needOf(state: InstanceState, lately: Lately): number {
   for (const [index, name] of KEY_STATES.entries()) {
-    const amount = AMOUNTS[name](state, run);
-    if (amount > 0) return KEY_STATES.length - index + amount / (1 + amount);
+    const amount = AMOUNTS[name](state, lately);
+    const step = inSteps(amount);
+    if (amount > 0) return KEY_STATES.length - index + step / (1 + step);
   }
   return 0;
+}
+
+/** The order of an amount among others, in steps of a fifth: keys that are about equal don't change places at each look. */
+export function inSteps(amount: number): number {
+  return Math.round(4 * Math.log2(1 + amount));
 }
 
 /** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
@@ -83,19 +110,33 @@ function fillOfLimit(limit: ShownLimit): number {
   return capacity === 0 ? 1 : (limit.used ?? 0) / capacity;
 }
 
-/** Returns the limits of a key as the page gets them, which knows no kind of limits. */
-export function shownLimits(limits: readonly ShownLimit[]) {
-  return limits.map((limit) => ({
+/**
+ * Returns the limits of a key as the page gets them, which knows no kind of limits.
+ * @param isHeldOnly whether its own limit, the first, says how many are at work at once
+ */
+export function shownLimits(limits: readonly ShownLimit[], isHeldOnly = false) {
+  return limits.map((limit, i) => ({
     ...limit,
+    ...(isHeldOnly && i === 0 && { isHeldOnly }),
     fill: fillOfLimit(limit),
     hasBoundary: kindOf(limit.algorithm).hasBoundary,
     ...(limit.perGroup && { maxima: [...limit.perGroup.maxima] }),
   }));
 }
 
-/** Denials per second: those of the current run, or those of all replicas in this window, which may have just begun. */
-function denialsOf({ denied, limits: [own] }: InstanceState, run: DeniedKey | undefined): number {
-  return Math.max(run?.perSecond ?? 0, (denied * 1000) / own.windowMillis);
+/** Denials per second. Without a run that is known here, those of all replicas in this window. */
+function denialsOf({ denied, limits: [own] }: InstanceState, { run, rates }: Lately): number {
+  if (run) return Math.max(run.perSecond, rates?.denied ?? 0);
+  return Math.max((denied * 1000) / own.windowMillis, rates?.denied ?? 0);
+}
+
+/** Whether the own limit of a key says how many are at work at once: all that counts is held until it is released. */
+export function countsHeldOnly(
+  { held, limits: [own] }: Pick<InstanceState, 'held' | 'limits'>,
+  rates: KeyRates | undefined,
+): boolean {
+  if (!kindOf(own.algorithm).hasBoundary) return false;
+  return rates?.isHeldOnly ?? (held > 0 && own.used === held);
 }
 
 /** After this much work, a walk pauses, so that the event loop serves checks. */

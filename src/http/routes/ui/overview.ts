@@ -2,12 +2,12 @@ import type { RequestHandler } from 'express';
 
 import { systemClock } from '../../../common/clock.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { InstanceState, Operator } from '../../../limiter/limiter.js';
+import type { InstanceState, Limiter, Operator } from '../../../limiter/limiter.js';
 import type { FleetView } from '../../../service/fleet/fleet.js';
 import { BROWSER_HEADERS, sendJson } from '../../replies/reply.js';
 import type { HttpParts } from '../http-parts.js';
-import { chooseRows, type KeyRow, refreshRows } from './key-rows.js';
-import { KeySurvey, shownLimits, type Survey } from './key-survey.js';
+import { chooseRows, countedAgain, type KeyRow, refreshRows } from './key-rows.js';
+import { countsHeldOnly, KeySurvey, shownLimits, type Survey } from './key-survey.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page polls: less often if there are more keys to choose from. */
@@ -23,29 +23,57 @@ export function overview(parts: HttpParts): RequestHandler {
   return async (request, response) => {
     const choice = parseListQuery(request.query);
     const { context } = response.locals;
-    const [survey, replica, fleet] = await Promise.all([
+    const [survey, replica, fleet, isUp] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
       service.fleet.look(),
+      answers(store),
     ]);
     const { states, ...surveyed } = survey;
     const newer = await unsurveyed(states, choice.search, store);
-    const chosen = await chooseRows(service, context, states, newer, fleet.denied, choice);
-    const { rows, keys: kept, counts, matching } = chosen;
-    const keys = await refreshRows(rows, store, (key, state) => keySurvey.update(key, state));
+    const chosen = await chooseRows(service, context, states, newer, fleet, choice);
+    const keys = await refreshRows(chosen.rows, store, choice.order, (key, state) =>
+      keySurvey.update(key, state),
+    );
+    const { keys: kept, waiting, counts, matching } = countedAgain(chosen, keys);
     // The number of all keys is none of the business of a caller that may see some of them only.
     const found = access.mayUseAll(context) ? Math.max(survey.keys, kept) : kept;
     const body = {
       ...replica,
+      storeState: storeStateOf(isUp, fleet, keys),
       ...knowledgeOf(fleet, survey, keys, systemClock.now()),
       replicas: fleet.replicas,
+      /** All decisions a second with their series, and all who wait: of the moment of the rows, and what these add up to. */
+      total: { ...fleet.total, waiting },
       survey: { ...surveyed, keys: found, kept },
       ...{ counts, matching },
-      keys: keys.map((row) => ({ ...row, limits: shownLimits(row.limits) })),
+      keys: keys.map((row) => ({
+        ...row,
+        limits: shownLimits(row.limits, countsHeldOnly(row, row.rates)),
+      })),
       intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
     };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
+}
+
+/** Whether the store answers now. */
+async function answers(store: Pick<Limiter, 'ping'>): Promise<boolean> {
+  try {
+    await store.ping();
+    return true;
+  } catch (error) {
+    if (error instanceof UnavailableError) return false;
+    throw error;
+  }
+}
+
+type Reads = readonly [Pick<FleetView, 'isCurrent'>, readonly Pick<KeyRow, 'isCurrent'>[]];
+
+/** What this poll has found of the store: in a cluster, a part of it may be down. */
+function storeStateOf(isUp: boolean, ...[fleet, rows]: Reads): 'up' | 'partly down' | 'down' {
+  if (!isUp) return 'down';
+  return fleet.isCurrent && rows.every(({ isCurrent }) => isCurrent) ? 'up' : 'partly down';
 }
 
 /** Finds the key that has a whole text as its name, if it was not surveyed. */

@@ -10,10 +10,13 @@ import { KEY_STATES } from './key-survey.js';
 /** Nobody reads more rows than this, and each row is read again at each poll. */
 const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
+const ORDERS = ['need', 'rate'] as const;
 
 const listSchema = z.object({
   /** A state that the keys are in; any if it is left out. */
   state: z.enum(KEY_STATES, `one of ${KEY_STATES.join(', ')}`).optional(),
+  /** Which keys come first: those that need a person, or those with the most approvals a second. */
+  order: z.enum(ORDERS, `one of ${ORDERS.join(', ')}`).default('need'),
   limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
   /** A text that the keys contain, in any case of letters. */
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
