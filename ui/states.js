@@ -10,7 +10,7 @@ const STATES = {
   queue_full: 'queue full',
   waiting: 'waiting',
   held: 'held',
-  few_denials: 'few denials',
+  was_denied: 'was denied',
   used: 'used',
 };
 

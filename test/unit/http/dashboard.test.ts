@@ -2,11 +2,19 @@ import { ListingForbiddenError, StoreUnavailableError } from '../../../src/limit
 import type { Asked, InstanceState } from '../../../src/limiter/limiter.js';
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
-import { fillOf, KeySurvey, needOf, statesOf } from '../../../src/http/routes/ui/key-survey.js';
+import {
+  countsHeldOnly,
+  fillOf,
+  KeySurvey,
+  type Lately,
+  needOf,
+  statesOf,
+} from '../../../src/http/routes/ui/key-survey.js';
+import type { KeyRates } from '../../../src/service/fleet/fleet.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { recordLog } from '../../support/recorded-log.js';
 import { until } from '../../support/until.js';
-import { type DeniedKey, NO_DENIALS } from '../../../src/service/deciding/recent-denials.js';
+import { NO_DENIALS } from '../../../src/service/deciding/recent-denials.js';
 import { knowledgeOf } from '../../../src/http/routes/ui/overview.js';
 
 function state(key: string, { used = 0, denied = 0, waiting = 0 } = {}): InstanceState {
@@ -200,26 +208,68 @@ const key = (used: number, more: Partial<InstanceState> = {}): InstanceState => 
   limits: [{ ...ownLimit(1000, 10), used, millisToWindowEnd: 1000 }],
   ...more,
 });
-const run = (perSecond: number): DeniedKey => ({
-  ...{ key: 'key', perSecond, count: 1, byReason: NO_DENIALS, lastReason: 'limit_reached' },
-  ...{ isShadow: false, sinceMillis: 1, lastMillis: 1 },
+/** A key that is denied, and was denied last so long ago. */
+const denied = (perSecond: number, lastMillis = 1): Lately => ({
+  run: {
+    ...{ key: 'key', perSecond, count: 1, byReason: NO_DENIALS, lastReason: 'limit_reached' },
+    ...{ isShadow: false, sinceMillis: lastMillis, lastMillis },
+  },
+  rates: undefined,
 });
+const rates = (approved: number, more: Partial<KeyRates> = {}): KeyRates => ({
+  ...{ approved, denied: 0, series: [], isHeldOnly: false },
+  ...more,
+});
+const busy = (approved: number): Lately => ({ run: undefined, rates: rates(approved) });
+const QUIET: Lately = { run: undefined, rates: undefined };
 
 test('a key has all of its states, in the order in which they need a person', () => {
   const all = key(1, { pausedMillis: 1, waiting: 5, held: 1 });
-  expect(statesOf(all, run(1))).toEqual([
-    'paused',
-    'denied',
-    'queue_full',
-    'waiting',
-    'held',
-    'used',
-  ]);
-  expect(statesOf(key(0, { denied: 1 }), undefined)).toEqual(['denied']);
-  expect(statesOf(key(0, { maxRequestsInQueue: 0 }), undefined)).toEqual([]);
+  const others = ['queue_full', 'waiting', 'held'];
+  expect(statesOf(all, denied(1))).toEqual(['paused', 'denied', ...others, 'used']);
+  expect(statesOf(all, denied(1, 30_000))).toEqual(['paused', ...others, 'was_denied', 'used']);
+  expect(statesOf(key(0, { denied: 1 }), QUIET)).toEqual(['denied']);
+  expect(statesOf(key(0), busy(1))).toEqual(['used']);
+  expect(statesOf(key(0, { maxRequestsInQueue: 0 }), QUIET)).toEqual([]);
   const closed = { ...ownLimit(1000, 0), used: 0, millisToWindowEnd: 1000 };
-  expect(statesOf(key(0, { limits: [closed] }), undefined)).toEqual([]);
+  expect(statesOf(key(0, { limits: [closed] }), QUIET)).toEqual([]);
 });
+
+test.each<
+  [
+    says: string,
+    expected: boolean,
+    limits: Parameters<typeof ownLimit>,
+    more: object,
+    rates?: KeyRates,
+  ]
+>([
+  ['all that counts is held', true, [1000, 1], { held: 1 }],
+  ['nothing counts', false, [1000, 1], { held: 0 }],
+  ['more counts than is held', false, [1000, 5], { held: 1, used: 2 }],
+  [
+    'nothing counts, and the last approvals had holds',
+    true,
+    [1000, 1],
+    { held: 0 },
+    rates(0, { isHeldOnly: true }),
+  ],
+  [
+    'all that counts is held, and others were approved lately',
+    false,
+    [1000, 1],
+    { held: 1 },
+    rates(0),
+  ],
+  ['its windows don’t end', false, [1000, 4, { name: 'token_bucket', burst: 4 }], { held: 1 }],
+])(
+  'a limit says how many are at work at once: %s, %s',
+  (_says, expected, limits, more, itsRates) => {
+    const { held = 0, used = held } = more as { held?: number; used?: number };
+    const own = { ...ownLimit(...limits), used, millisToWindowEnd: 1000 };
+    expect(countsHeldOnly({ held, limits: [own] }, itsRates)).toBe(expected);
+  },
+);
 
 test('a key is as full as its fullest limit', () => {
   const [own] = key(1).limits;
@@ -229,26 +279,32 @@ test('a key is as full as its fullest limit', () => {
 });
 
 test('a key needs a person by its first state, and then by how much it has of that', () => {
+  const day = { limits: [{ ...key(9).limits[0], windowMillis: 86_400_000 }] as const };
   const needs = [
-    needOf(key(9, { pausedMillis: 2000 }), run(99)),
-    needOf(key(9, { pausedMillis: 1000 }), run(99)),
-    needOf(key(9, { waiting: 5 }), run(2)),
-    needOf(key(9, { waiting: 5 }), run(1)),
-    needOf(
-      key(9, { denied: 1, limits: [{ ...key(9).limits[0], windowMillis: 86_400_000 }] }),
-      undefined,
-    ),
-    needOf(key(9, { waiting: 6 }), undefined),
-    needOf(key(9, { waiting: 5 }), undefined),
-    needOf(key(9, { waiting: 4 }), undefined),
-    needOf(key(0, { held: 2 }), undefined),
-    needOf(key(9, { held: 1 }), undefined),
-    needOf(key(9), undefined),
-    needOf(key(1), undefined),
-    needOf(key(0), undefined),
+    needOf(key(9, { pausedMillis: 2000 }), denied(99)),
+    needOf(key(9, { pausedMillis: 1000 }), denied(99)),
+    needOf(key(9, { waiting: 5 }), denied(2)),
+    needOf(key(9, { waiting: 5 }), denied(1)),
+    needOf(key(9, { waiting: 9 }), QUIET),
+    needOf(key(9, { waiting: 5 }), QUIET),
+    needOf(key(9, { waiting: 2 }), QUIET),
+    needOf(key(0, { held: 2 }), QUIET),
+    needOf(key(9, { held: 1 }), QUIET),
+    // An old denial does not come before a contended key.
+    needOf(key(9), denied(5, 20_001)),
+    needOf(key(9, { denied: 1, ...day }), QUIET),
+    needOf(key(1), busy(50)),
+    needOf(key(9), busy(5)),
+    needOf(key(9), QUIET),
+    needOf(key(1), QUIET),
+    needOf(key(0), QUIET),
   ];
   expect(needs).toEqual(needs.toSorted((a, b) => b - a));
   expect(new Set(needs).size).toBe(needs.length);
+});
+
+test('keys that are about equally busy keep their places', () => {
+  expect(needOf(key(1), busy(101))).toBe(needOf(key(1), busy(100)));
 });
 
 const NOW = 100_000;

@@ -52,23 +52,17 @@ export interface Lately {
 /** How much of a state a key has; 0 if it is not in the state. */
 type AmountOf = (state: InstanceState, lately: Lately) => number;
 
-/** Fewer denials a second, one in 20 seconds, need a person less than requests that wait, and holders. */
-const FEW_PER_SECOND = 0.05;
+/** A key whose last denial is older was denied: it needs a person less than requests that wait, and holders. */
+const DENIED_NOW_MILLIS = 20_000;
 
 /** The states of a key, in the order in which they need a person. A key has any number of them. */
 const AMOUNTS = {
   paused: ({ pausedMillis }) => pausedMillis,
-  denied: (state, lately) => {
-    const perSecond = denialsOf(state, lately);
-    return perSecond < FEW_PER_SECOND ? 0 : perSecond;
-  },
+  denied: (state, lately) => (isDeniedNow(state, lately) ? denialsOf(state, lately) : 0),
   queue_full: ({ waiting, maxRequestsInQueue }) => (waiting >= maxRequestsInQueue ? waiting : 0),
   waiting: ({ waiting }) => waiting,
   held: ({ held }) => held,
-  few_denials: (state, lately) => {
-    const perSecond = denialsOf(state, lately);
-    return perSecond < FEW_PER_SECOND ? perSecond : 0;
-  },
+  was_denied: (state, lately) => (isDeniedNow(state, lately) ? 0 : denialsOf(state, lately)),
   used: (state, { rates }) => {
     const approved = rates?.approved ?? 0;
     return approved > 0 || state.limits.some(({ used }) => used > 0) ? approved + fillOf(state) : 0;
@@ -128,6 +122,12 @@ export function shownLimits(limits: readonly ShownLimit[], isHeldOnly = false) {
 function denialsOf({ denied, limits: [own] }: InstanceState, { run, rates }: Lately): number {
   if (run) return Math.max(run.perSecond, rates?.denied ?? 0);
   return Math.max((denied * 1000) / own.windowMillis, rates?.denied ?? 0);
+}
+
+/** Of denials that no replica reports, only their number in the window is known. */
+function isDeniedNow({ limits: [own] }: InstanceState, { run, rates }: Lately): boolean {
+  if (rates && rates.denied > 0) return true;
+  return run ? run.lastMillis <= DENIED_NOW_MILLIS : own.windowMillis <= DENIED_NOW_MILLIS;
 }
 
 /** Whether the own limit of a key says how many are at work at once: all that counts is held until it is released. */

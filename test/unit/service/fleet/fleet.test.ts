@@ -1,14 +1,8 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
-import {
-  type HistoryPage,
-  type Step,
-  writePages,
-} from '../../../../src/service/fleet/key-history.js';
+import { type Step, writePages } from '../../../../src/service/fleet/key-history.js';
 import { SharedHistories } from '../../../../src/service/fleet/shared-histories.js';
 import { ManualClock } from '../../../support/manual-clock.js';
-import type { Decision } from '../../../../src/limiter/limiter.js';
-import { MOST_WATCHED, WatchedKeys } from '../../../../src/service/fleet/watched-keys.js';
-import { quotaOf } from '../../../support/quota.js';
+import { CountedKeys } from '../../../../src/service/fleet/counted-keys.js';
 import {
   Fleet,
   type OtherReport,
@@ -115,100 +109,6 @@ describe('histories of keys', () => {
   });
 });
 
-describe('watched keys', () => {
-  const APPROVED: Decision = { outcome: 'approved', requestId: 'id' };
-  const WAITED: Decision = { ...APPROVED, waited: true };
-  const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
-  const MINUTES = 60_000;
-
-  /** Half a second after the step 30 has begun. */
-  const START = 60_500;
-
-  let clock: ManualClock;
-  let waiting: Map<string, number>;
-  let keys: WatchedKeys;
-  beforeEach(() => {
-    clock = new ManualClock(START);
-    waiting = new Map();
-    keys = new WatchedKeys({ waiting: (key = '') => waiting.get(key) ?? 0 }, clock);
-  });
-
-  test('the decisions about a key are counted by steps, from the first whole one on', async () => {
-    keys.watch('a');
-    keys.record('a', APPROVED, 1);
-    await clock.advance(1500);
-    expect(keys.stepsOf('a')).toEqual([]);
-
-    for (const decision of [APPROVED, DENIED, DENIED]) keys.record('a', decision, 1);
-    keys.record('a', WAITED, 300.2);
-    keys.record('a', WAITED, 500);
-    keys.record('a', { outcome: 'withdrawn' }, 1);
-    keys.record('other', APPROVED, 1);
-    waiting.set('a', 4);
-    await clock.advance(4000);
-
-    const nothing = { approved: 0, denied: 0, waited: 0, waitedMillis: 0, waiting: 4 };
-    expect(keys.stepsOf('a')).toEqual([
-      { number: 31, approved: 3, denied: 2, waiting: 4, waited: 2, waitedMillis: 800 },
-      { ...nothing, number: 32 },
-    ]);
-    expect(keys.stepsOf('other')).toEqual([]);
-  });
-
-  test('a key is counted for 15 minutes after the last look, with a history of 15 minutes', async () => {
-    keys.watch('a');
-    await clock.advance(10 * MINUTES);
-    keys.watch('a');
-    await clock.advance(15 * MINUTES);
-    expect(keys.stepsOf('a')).toHaveLength(450);
-    await clock.advance(2000);
-    expect(keys.stepsOf('a')).toEqual([]);
-    expect(clock.isAwaited).toBe(false);
-  });
-
-  test('of too many keys, those are counted that were looked at last', async () => {
-    for (let i = 0; i < MOST_WATCHED; i += 1) keys.watch(String(i));
-    keys.watch('0');
-    keys.watch('one more');
-    await clock.advance(4000);
-
-    const counted = ['0', '1', '2', 'one more'].map((key) => keys.stepsOf(key).length);
-    expect(counted).toEqual([1, 0, 1, 1]);
-  });
-
-  test('each step is shared once, and again if that fails', async () => {
-    const written: HistoryPage[] = [];
-    const share = (fails = false): Promise<void> =>
-      keys.share('a', (page) => {
-        written.push(page);
-        return fails ? Promise.reject(new Error('not written')) : Promise.resolve();
-      });
-    keys.watch('a');
-    await share();
-    expect(written).toEqual([]);
-    // The steps 31 to 59 are in the minute 1, and 60 is in the minute 2.
-    await clock.advance(1 * MINUTES + 1500);
-    await expect(share(true)).rejects.toThrow('not written');
-    expect(written.splice(0).map(({ minute }) => minute)).toEqual([1, 2]);
-    await share();
-    expect(written.splice(0).map(({ minute }) => minute)).toEqual([1, 2]);
-    await share();
-    expect(written).toEqual([]);
-    await clock.advance(2000);
-    await share();
-    expect(written.map(({ minute, text }) => [minute, (JSON.parse(text) as []).length])).toEqual([
-      [2, 2],
-    ]);
-  });
-
-  test('nothing is counted after the end', async () => {
-    keys.watch('a');
-    keys.close();
-    await clock.advance(4000);
-    expect([keys.stepsOf('a'), clock.isAwaited]).toEqual([[], false]);
-  });
-});
-
 const DENIED: DeniedKey = {
   key: 'a',
   perSecond: 0.5,
@@ -246,17 +146,19 @@ test('a report of another form is not read', () => {
 });
 
 describe('the fleet', () => {
-  const REPORT = {
+  const OWN = {
     ...{ replica: 'this', uptimeMillis: 1, waiting: 0, rules: 'none', denied: [] },
     decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
   };
+  const countedKeys = new CountedKeys({ waiting: () => 0 }, systemClock, () =>
+    Promise.resolve(OWN.decisions),
+  );
 
   test('asks one question at a time, and those who come meanwhile share the next one', async () => {
-    const watchedKeys = new WatchedKeys({ waiting: () => 0 }, systemClock);
     const questions: { keys: readonly string[]; answer: (reports: OtherReport[]) => void }[] = [];
     const fleet = new Fleet({
-      report: () => Promise.resolve(REPORT),
-      watchedKeys,
+      report: () => Promise.resolve(OWN),
+      countedKeys,
       open: () => ({
         read: (keys) => new Promise((answer) => questions.push({ keys, answer })),
         readPages: () => Promise.resolve({}),
@@ -274,6 +176,115 @@ describe('the fleet', () => {
     expect(questions.map(({ keys }) => keys)).toEqual([['first'], ['first', ...others]]);
     questions[1]!.answer([]);
     await Promise.all(looks);
-    watchedKeys.close();
+  });
+
+  const SPAN = 100;
+  type ReportedActivity = NonNullable<ReplicaReport['activity']>;
+  type ReportedKey = ReportedActivity['keys'][number];
+  const ofKey = (key: string, more: Partial<ReportedKey> = {}): ReportedKey => ({
+    ...{ key, approved: 0, denied: 0, series: [], isHeldOnly: false },
+    ...more,
+  });
+  const activity = (
+    keys: readonly ReportedKey[],
+    more: Partial<ReportedActivity['total']> = {},
+    span = SPAN,
+  ): ReportedActivity => ({
+    span,
+    total: { approved: 0, denied: 0, series: [], shadowed: 0, withdrawn: 0, failed: 0, ...more },
+    keys,
+  });
+
+  /** What the fleet shows with these reports, the first of which is of the replica that is asked. */
+  function seen(
+    own: ReportedActivity | undefined,
+    ...others: Partial<OtherReport & { report: object }>[]
+  ) {
+    const read = others.map(({ report, ageMillis = 0 }, i) => ({
+      text: JSON.stringify({ ...OWN, replica: `other ${i}`, ...report }),
+      ageMillis,
+    }));
+    return new Fleet({
+      report: () => Promise.resolve({ ...OWN, activity: own }),
+      countedKeys,
+      open: () => ({
+        read: () => Promise.resolve(read),
+        readPages: () => Promise.resolve({}),
+      }),
+    }).look();
+  }
+
+  test('adds up what all replicas decide, of all keys and of each', async () => {
+    const own = activity([ofKey('a', { approved: 2, denied: 1, series: [5, 20] }), ofKey('b')], {
+      ...{ approved: 2, denied: 1, shadowed: 0.5, failed: 3, series: [5, 20] },
+    });
+    const other = activity([ofKey('a', { approved: 3, series: [1, null, 30] }), ofKey('c')], {
+      ...{ approved: 7, withdrawn: 1, series: [1, null, 30] },
+    });
+    const view = await seen(own, { report: { activity: other } });
+
+    const sum = { approved: 5, denied: 1, series: [1, 5, 50] };
+    expect(view.byKey.get('a')).toEqual({ ...sum, isHeldOnly: false });
+    expect([...view.byKey.keys()]).toEqual(['a', 'b', 'c']);
+    const outcomes = { shadowed: 0.5, withdrawn: 1, failed: 3 };
+    expect(view.total).toEqual({ ...sum, ...outcomes, approved: 9 });
+    expect(view.replicas.map(({ perSecond }) => perSecond)).toEqual([3.5, 8]);
+  });
+
+  test.each([
+    ['one span late', -1, [8, 9, 1]],
+    ['one span early', 1, [1, 1, 8]],
+    ['a day wrong', 8640, [1, 8, 9]],
+  ])('a replica whose clock is %s is added where its series belongs', async (_name, by, series) => {
+    const own = activity([ofKey('a', { series: [1, 1, 1] })]);
+    const other = activity([ofKey('a', { series: [7, 8] })], {}, SPAN + by);
+    const { byKey } = await seen(own, { report: { activity: other } });
+    expect(byKey.get('a')!.series).toEqual(series);
+  });
+
+  test('a replica of the version before, or with activity of another form, is seen without it', async () => {
+    const own = activity([ofKey('a', { approved: 2 })], { approved: 2 });
+    const view = await seen(
+      own,
+      { report: {} },
+      { report: { activity: { span: 'last', keys: [] } } },
+      { report: { activity: activity([ofKey('a', { approved: -1 })]) } },
+    );
+    expect(view.replicas.map(({ perSecond }) => perSecond)).toEqual([
+      2,
+      ...Array(3).fill(undefined),
+    ]);
+    expect(view.total).toMatchObject({ approved: 2 });
+    expect(view.byKey.get('a')).toMatchObject({ approved: 2 });
+  });
+
+  test('a report that the version before reads has only one field more', () => {
+    const { activity: more, ...before } = JSON.parse(
+      writeReport({ ...OWN, activity: activity([]) }),
+    ) as ReplicaReport;
+    expect(before).toEqual(OWN);
+    expect(more).toEqual(activity([]));
+  });
+
+  test('the rates of a report that is too old are gone', async () => {
+    const other = activity([ofKey('a', { approved: 3 })], { approved: 3 });
+    const view = (ageMillis: number) =>
+      seen(activity([]), { report: { activity: other }, ageMillis });
+
+    expect((await view(9000)).byKey.get('a')).toMatchObject({ approved: 3 });
+    const late = await view(11_000);
+    expect([late.byKey.size, late.total?.approved]).toEqual([0, 0]);
+    expect(late.replicas[1]).toMatchObject({ replica: 'other 0', perSecond: undefined });
+  });
+
+  test('a key is of held approvals only if no replica has approved it without a hold', async () => {
+    const flags = async (...all: (boolean | undefined)[]) => {
+      const [own, ...others] = all.map((isHeldOnly) => activity([ofKey('a', { isHeldOnly })]));
+      const view = await seen(own, ...others.map((one) => ({ report: { activity: one } })));
+      return view.byKey.get('a')!.isHeldOnly;
+    };
+    expect(await flags(true, undefined)).toBe(true);
+    expect(await flags(true, false)).toBe(false);
+    expect(await flags(undefined, undefined)).toBeUndefined();
   });
 });
