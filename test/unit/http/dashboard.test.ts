@@ -235,41 +235,22 @@ test('a key has all of its states, in the order in which they need a person', ()
   expect(statesOf(key(0, { limits: [closed] }), QUIET)).toEqual([]);
 });
 
-test.each<
+test.each<[says: string, expected: boolean, of: { held: number; used?: number; rates?: KeyRates }]>(
   [
-    says: string,
-    expected: boolean,
-    limits: Parameters<typeof ownLimit>,
-    more: object,
-    rates?: KeyRates,
-  ]
->([
-  ['all that counts is held', true, [1000, 1], { held: 1 }],
-  ['nothing counts', false, [1000, 1], { held: 0 }],
-  ['more counts than is held', false, [1000, 5], { held: 1, used: 2 }],
-  [
-    'nothing counts, and the last approvals had holds',
-    true,
-    [1000, 1],
-    { held: 0 },
-    rates(0, { isHeldOnly: true }),
+    ['all that counts is held', true, { held: 1 }],
+    ['nothing counts', false, { held: 0 }],
+    ['more counts than is held', false, { held: 1, used: 2 }],
+    ['the last approvals had holds', true, { held: 0, rates: rates(0, { isHeldOnly: true }) }],
+    ['approvals without a hold were not long ago', false, { held: 1, rates: rates(0) }],
   ],
-  [
-    'all that counts is held, and others were approved lately',
-    false,
-    [1000, 1],
-    { held: 1 },
-    rates(0),
-  ],
-  ['its windows don’t end', false, [1000, 4, { name: 'token_bucket', burst: 4 }], { held: 1 }],
-])(
-  'a limit says how many are at work at once: %s, %s',
-  (_says, expected, limits, more, itsRates) => {
-    const { held = 0, used = held } = more as { held?: number; used?: number };
-    const own = { ...ownLimit(...limits), used, millisToWindowEnd: 1000 };
-    expect(countsHeldOnly({ held, limits: [own] }, itsRates)).toBe(expected);
-  },
-);
+)('whether a limit says how many are at work at once: %s, %s', (_says, expected, of) => {
+  const { held, used = held } = of;
+  const own = { ...ownLimit(1000, 5), used, millisToWindowEnd: 1000 };
+  expect(countsHeldOnly({ held, limits: [own] }, of.rates)).toBe(expected);
+  const bucket = { ...ownLimit(1000, 5, { name: 'token_bucket', burst: 5 }), used };
+  const limits = [{ ...bucket, millisToWindowEnd: 0 }] as const;
+  expect(countsHeldOnly({ held, limits }, of.rates)).toBe(false);
+});
 
 test('a key is as full as its fullest limit', () => {
   const [own] = key(1).limits;
