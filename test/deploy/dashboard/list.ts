@@ -21,7 +21,7 @@ const CONSOLE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 const IS_WIDER = 'document.documentElement.scrollWidth > innerWidth';
 const STYLE_OF_USED = `{
-  const style = getComputedStyle(document.querySelector('#keys td:nth-child(3)'));
+  const style = getComputedStyle(document.querySelector('#keys td:nth-child(5)'));
   [style.textAlign, style.fontVariantNumeric];
 }`;
 
@@ -50,9 +50,10 @@ export function describeList(open: Open, redis: RedisForTests): void {
         waiting.disconnect();
         full?.disconnect();
       });
+      /** Usage, limit, waiters, denials, and why. */
       const cellsOf = async (page: Page, key: string): Promise<string[]> =>
         (await rowOf(page, key).locator('td').allTextContents())
-          .slice(1)
+          .slice(3)
           .map((text) => text.trim());
 
       test('shows first what needs a person, with its state, why, since when and who', async () => {
@@ -70,20 +71,25 @@ export function describeList(open: Open, redis: RedisForTests): void {
           ...['paused', 'denied', 'queue full', 'waiting', 'held', 'used'],
         ]);
         expect(await cellsOf(page, 'paused')).toEqual([
-          ...['1', 'of 4 per 1 h', '', ''],
+          ...['1', 'of 4 per 1 h', ''],
           expect.stringMatching(/^[\d.]+\/s$/),
           expect.stringMatching(
             /^paused for (?:9 min \d+ s|10 min) more; denied since [\d:]+ \(.+\)$/,
           ),
         ]);
         expect(await cellsOf(page, 'denied')).toEqual([
-          ...['4', 'of 4 per 1 h', '', ''],
+          ...['4', 'of 4 per 1 h', ''],
           expect.stringMatching(/^[\d.]+\/s$/),
           expect.stringMatching(/^limit reached since [\d:]+ \(.+\)$/),
         ]);
-        expect(await cellsOf(page, 'queue')).toEqual(['4', 'of 4 per 1 h', '', '1 of 9', '', '']);
+        expect(await cellsOf(page, 'queue')).toEqual([
+          ...['4', 'of 4 per 1 h', '1 of 9'],
+          expect.stringMatching(/^(?:0\/s)?$/),
+          '',
+        ]);
         expect(await cellsOf(page, 'held')).toEqual([
-          ...['2', 'of 4 per 1 h', '1', '', ''],
+          ...['2', 'of 4 per 1 h', ''],
+          expect.stringMatching(/^(?:0\/s)?$/),
           expect.stringMatching(/^held by ci-7 since [\d:]+ \(.+\)$/),
         ]);
         expect(await page.title()).toBe('2 denied – Sluice');
@@ -114,15 +120,52 @@ export function describeList(open: Open, redis: RedisForTests): void {
 
       test('names the replica, the store and the rules, and counts decisions', async () => {
         const { page } = await open(`${app.url}/ui`);
-        await untilText(page, '#rate', /^[\d.]+$/);
+        await untilText(page, '#approved', /^[\d.]+$/);
         const { replica, store } = (await send(app.url, 'GET', '/ui/data')).json() as {
           replica: string;
           store: string;
         };
         await untilText(page, '#replicas', new RegExp(`^${replica}: .*answers this page$`));
         await untilText(page, '#store', store);
+        await untilText(page, '#store-state', /^up$/);
         await untilText(page, '#rules', 'none, only settings');
-        await untilText(page, '#rate-parts', '1 waiting');
+        await untilText(page, '#waiting-total', /^1$/);
+      });
+
+      test('shows a key that is busy below its limit, with its approvals of the last minutes', async () => {
+        const { page, complaints } = await open(`${app.url}/ui`);
+        await checkTimes(app.url, 'hot', 30, '?maxRequests=1000');
+        await page.getByLabel('Sort').selectOption('busiest first');
+        await until(async () => (await listedKeys(page))[0] === 'hot');
+        const row = rowOf(page, 'hot');
+        await row.locator('td', { hasText: /^[1-9][\d.]*\/s$/ }).waitFor();
+        const name = /^approvals of the last 5 min: now [\d.]+\/s, at most [\d.]+\/s$/;
+        await row.getByRole('img', { name }).waitFor();
+        // Its history did not begin with the look at it.
+        await row.getByRole('link').click();
+        await untilText(page, '#history-note', 'Counted since');
+        expect(complaints).toEqual([]);
+      });
+
+      test('says how many are at work of a key whose approvals are all held', async () => {
+        const path = `${ratePath('mutex')}?maxRequests=1&holdMillis=600000&holder=`;
+        const { request_id: id } = (await send(app.url, 'POST', `${path}ci-7`)).json() as {
+          request_id: string;
+        };
+        await checkTimes(app.url, 'pool', 2, '?maxRequests=3&holdMillis=600000&holder=w');
+        const { page } = await open(`${app.url}/ui`);
+        await until(async () => (await listedKeys(page)).length === 5);
+        const [used, limit, , , why] = await cellsOf(page, 'mutex');
+        expect([used, limit]).toEqual(['1', 'of 1 at once']);
+        expect(why).toMatch(/^1 at work, held by ci-7 since [\d:]+ \(.+\)$/);
+        const pool = await cellsOf(page, 'pool');
+        expect(pool.slice(0, 2)).toEqual(['2', 'of 3 at once']);
+        expect(pool.at(-1)).toMatch(/^2 at work, held by w since [\d:]+ \(.+\), and 1 other$/);
+
+        await until(async () => (await rowOf(page, 'mutex').getByRole('img').count()) === 1);
+        await send(app.url, 'DELETE', `${ratePath('mutex')}/${id}`);
+        await until(async () => (await cellsOf(page, 'mutex'))[0] === '0');
+        expect((await cellsOf(page, 'mutex'))[1]).toBe('of 1 at once');
       });
 
       test('sends requests only to the service', async () => {
@@ -161,7 +204,7 @@ export function describeList(open: Open, redis: RedisForTests): void {
 
       expect(await page.evaluate(IS_WIDER)).toBe(false);
       expect(await rowOf(page, 'deploy').innerText()).toMatch(
-        /^held\s*deploy\s*1\s+of 1 per 1 h\s+1\s+held by ci-7 since /,
+        /^held\s*deploy[^]*\s1\s+of 1 at once[^]*1 at work, held by ci-7 since /,
       );
       await page.goto(`${app.url}/ui#key=deploy`);
       await untilText(page, '#holders tr', 'ci-7');
@@ -194,6 +237,7 @@ export function describeList(open: Open, redis: RedisForTests): void {
       await untilText(page, '#pulse', 'live');
       await page.route('**/ui/data*', (route) => route.abort());
       await untilText(page, '#banner', /No answer since .+ Retrying/);
+      expect(await page.locator('#store-state').textContent()).toBe('not known');
       await page.unroute('**/ui/data*');
       await page.locator('#banner').waitFor({ state: 'hidden' });
     });

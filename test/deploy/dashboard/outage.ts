@@ -34,6 +34,7 @@ export function describeOutage(open: Open, redis: RedisForTests): void {
 
       proxy.stop();
       await untilText(page, '#outage', /Keys and replicas are as of [\d:]+ \(.+\)\. Not known: /);
+      await untilText(page, '#store-state', /^down$/);
       await untilText(page, '#outage', 'which of 2 replicas last seen still live');
       await untilText(page, '#replica-count', '2 replicas last seen');
       await untilText(page, '#survey', '2 keys');
@@ -43,6 +44,7 @@ export function describeOutage(open: Open, redis: RedisForTests): void {
       await proxy.accept();
       await page.locator('#outage').waitFor({ state: 'hidden' });
       await untilText(page, '#replica-count', /^2 replicas$/);
+      await untilText(page, '#store-state', /^up$/);
       expect(complaints).toEqual([]);
     });
   });

@@ -62,6 +62,31 @@ test('each replica shows the decisions, denials and waiters of all', async () =>
   waiting.disconnect();
 });
 
+test('each replica shows the rates of all, and those of a replica that has ended vanish', async () => {
+  const own = { ...settings, MAX_REQUESTS: '1000' };
+  const [first, second] = await Promise.all([startApp(own), startApp(own)]);
+  await until(async () => (await listening()) === 2);
+  await checkTimes(first.url, 'a', 6);
+  await checkTimes(second.url, 'a', 4);
+  await checkTimes(second.url, 'b', 5);
+  const approvedOf = ({ keys }: Awaited<ReturnType<typeof overviewOf>>, key: string): number =>
+    keys.find((row) => row.key === key)?.rates?.approved ?? 0;
+  const seen = await until(async () => {
+    const overview = await overviewOf(first.url);
+    // Until both have reported the step with the last check, the shares differ.
+    const [a, b] = [approvedOf(overview, 'a'), approvedOf(overview, 'b')];
+    return b > 0 && Math.abs(a / b - 2) < 0.01 && overview;
+  });
+  expect(seen.total.approved).toBeCloseTo(approvedOf(seen, 'a') + approvedOf(seen, 'b'), 9);
+  expect(seen.replicas.every(({ perSecond }) => perSecond! > 0)).toBe(true);
+
+  await second.stop(0);
+  await until(async () => {
+    const overview = await overviewOf(first.url);
+    return overview.replicas.length === 1 && approvedOf(overview, 'b') === 0;
+  });
+});
+
 test('the detail of a key has the denials of all', async () => {
   const [first, second] = (await start(2)) as [TestApp, TestApp];
   await checkTimes(first.url, 'a', 3);
@@ -120,7 +145,7 @@ test('the history of a key has what all replicas decide, whichever is asked, and
     startApp(settings),
   ]);
   await checkTimes(second.url, 'job', 1);
-  expect(await historyOf(first, 'job')).toMatchObject({ stepMillis: 2000, approved: [] });
+  expect(await historyOf(first, 'job')).toMatchObject({ stepMillis: 2000 });
   await untilHistory(first, 'job', isCounted);
 
   await checkTimes(first.url, 'job', 1);
@@ -133,7 +158,7 @@ test('the history of a key has what all replicas decide, whichever is asked, and
   await send(first.url, 'DELETE', `${ratePath('job')}/${id}`);
   expect((await waiting.answer).status).toBe(200);
   const isAll = (history: KeyHistory): boolean =>
-    sum(history.approved) === 3 && history.waiting.at(-1) === 0;
+    sum(history.approved) === 4 && history.waiting.at(-1) === 0;
   const all = await untilHistory(third, 'job', isAll);
 
   expect(sum(all.denied)).toBe(4);
@@ -142,13 +167,13 @@ test('the history of a key has what all replicas decide, whichever is asked, and
   expect(waits[0]).toBeGreaterThan(0);
   await second.stop(0);
   const kept = await historyOf(first, 'job');
-  expect([sum(kept.approved), sum(kept.denied)]).toEqual([3, 4]);
+  expect([sum(kept.approved), sum(kept.denied)]).toEqual([4, 4]);
 });
 
-test('the embedded limiter has the history of a key', async () => {
+test('the embedded limiter has the history of a key from before somebody looked', async () => {
   const app = await startApp(HOUR);
-  await untilHistory(app, 'job', isCounted);
   await checkTimes(app.url, 'job', 5);
+  await until(async () => (await overviewOf(app.url)).keys[0]?.rates !== undefined);
   const history = await untilHistory(app, 'job', ({ denied }) => sum(denied) === 2);
 
   expect(sum(history.approved)).toBe(3);

@@ -8,6 +8,8 @@ import { send } from '../http-client.js';
 
 /** The body of `GET /ui/data`. */
 export interface Overview extends DescribedReplica, Knowledge {
+  readonly storeState: 'up' | 'partly down' | 'down';
+  readonly total: Partial<NonNullable<FleetView['total']>> & { readonly waiting: number };
   readonly replicas: FleetView['replicas'];
   readonly survey: Omit<Survey, 'states'> & { readonly kept: number };
   readonly counts: Readonly<Record<KeyState, number>>;

@@ -26,25 +26,29 @@ describe('the overview', () => {
   });
 
   test('of no keys names the replica, the store and the rules', async () => {
-    expect(await overviewOf(app.url)).toStrictEqual({
+    const { total, replicas, ...overview } = await overviewOf(app.url);
+    // From the end of the first step on, both also have rates.
+    expect(total).toMatchObject({ waiting: 0 });
+    expect(replicas).toMatchObject([
+      {
+        replica: overview.replica,
+        uptimeMillis: expect.any(Number) as unknown,
+        decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
+        waiting: 0,
+        reportedMillis: 0,
+        rules: overview.rules.digest,
+      },
+    ]);
+    expect(overview).toStrictEqual({
       replica: expect.stringMatching(/-[0-9a-f]{8}$/) as unknown,
       store: 'memory',
+      storeState: 'up',
       problems: [],
       rules: {
         count: 0,
         digest: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
         isStale: false,
       },
-      replicas: [
-        {
-          replica: expect.stringMatching(/-[0-9a-f]{8}$/) as unknown,
-          uptimeMillis: expect.any(Number) as unknown,
-          decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
-          waiting: 0,
-          reportedMillis: 0,
-          rules: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
-        },
-      ],
       survey: {
         keys: 0,
         kept: 0,
@@ -55,7 +59,7 @@ describe('the overview', () => {
       isComplete: true,
       asOfMillis: expect.any(Number) as unknown,
       nowMillis: expect.any(Number) as unknown,
-      counts: { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, used: 0 },
+      counts: { paused: 0, denied: 0, queue_full: 0, waiting: 0, held: 0, was_denied: 0, used: 0 },
       matching: 0,
       keys: [],
       intervalMillis: expect.any(Number) as unknown,
@@ -71,7 +75,11 @@ describe('the overview', () => {
     await untilWaiting(app.url, 'queue', 1);
     await checkTimes(app.url, 'denied', 6);
     await send(app.url, 'PUT', `${ratePath('paused')}?pauseMillis=60000`);
-    const all = await overviewOf(app.url);
+    const all = await until(async () => {
+      const found = await overviewOf(app.url);
+      // When all approvals are in the rates.
+      return keysOf(found.keys).slice(-2).join() === 'used,low' && found;
+    });
 
     const statesByKey = all.keys.map(({ key, states }) => [key, ...states]);
     expect(statesByKey).toEqual([
@@ -88,9 +96,11 @@ describe('the overview', () => {
       queue_full: 0,
       waiting: 1,
       held: 1,
+      was_denied: 0,
       used: 5,
     });
-    expect(all.keys[5]).toStrictEqual({
+    const { rates, ...low } = all.keys[5]!;
+    expect(low).toStrictEqual({
       key: 'low',
       limits: [
         {
@@ -108,6 +118,7 @@ describe('the overview', () => {
       states: ['used'],
       isCurrent: true,
     });
+    expect(rates?.denied ?? 0).toBe(0);
     expect(all.survey).toMatchObject({ keys: 6, kept: 6, isComplete: true });
     expect(all.keys[3]!.holdings).toMatchObject({ shown: [{ holder: 'ci', hits: 1 }], count: 1 });
     const cut = await overviewOf(app.url, { limit: '1' });
@@ -118,6 +129,61 @@ describe('the overview', () => {
     const both = await overviewOf(app.url, { state: 'used', search: 'ED' });
     expect([keysOf(both.keys), both.matching]).toEqual([['denied', 'used'], 2]);
     expect(both.counts).toMatchObject({ paused: 1, denied: 1, used: 2 });
+  });
+
+  test('the head has what the rows add up to, at each moment', async () => {
+    const held = ['10', '20', '30', '40'].map((key) => checkTimes(app.url, key, Number(key) / 10));
+    await Promise.all(held);
+    await checkTimes(app.url, 'queue', 6);
+    begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
+    await untilWaiting(app.url, 'queue', 1);
+    const seen = await until(async () => {
+      const overview = await overviewOf(app.url);
+      const sum = (of: 'approved' | 'denied') =>
+        overview.keys.reduce((all, { rates }) => all + (rates?.[of] ?? 0), 0);
+      const { approved = 0, denied = 0, waiting } = overview.total;
+      expect([sum('approved'), sum('denied')]).toEqual([
+        expect.closeTo(approved, 9),
+        expect.closeTo(denied, 9),
+      ]);
+      expect(waiting).toBe(1);
+      return approved > 0 && overview;
+    });
+    expect(seen.total.approved! / seen.total.denied!).toBeCloseTo(14 / 2, 9);
+    expect(seen.counts).toMatchObject({ waiting: 1, denied: 1 });
+  });
+
+  test('the busiest keys come first if that is asked for, also those that nobody has surveyed', async () => {
+    for (const key of ['a', 'b', 'full']) await checkTimes(app.url, key, 1);
+    await overviewOf(app.url);
+    await checkTimes(app.url, 'full', 5);
+    await checkTimes(app.url, 'mutex', 1, '?holdMillis=60000&holder=ci');
+    for (let i = 0; i < 3; i += 1) {
+      const { request_id: id } = (await send(app.url, 'POST', `${ratePath('busy')}`)).json() as {
+        request_id: string;
+      };
+      await send(app.url, 'DELETE', `${ratePath('busy')}/${id}`);
+      await send(app.url, 'POST', `${ratePath('busy')}`);
+    }
+    const keys = await until(async () => {
+      const { keys } = await overviewOf(app.url, { order: 'rate', limit: '2' });
+      return keysOf(keys).join() === 'busy,full' && keys;
+    });
+    expect(keys[0]!.rates!.approved).toBeGreaterThan(keys[1]!.rates!.approved);
+    expect(keysOf((await overviewOf(app.url, { limit: '1' })).keys)).toEqual(['full']);
+  });
+
+  test('the limit of a mutex is marked, also while nobody holds it', async () => {
+    const path = `${ratePath('mutex')}?maxRequests=1&holdMillis=60000&holder=ci`;
+    const { request_id: id } = (await send(app.url, 'POST', path)).json() as { request_id: string };
+    await checkTimes(app.url, 'plain', 1);
+    const marks = async (key: string) =>
+      (await overviewOf(app.url)).keys.find((row) => row.key === key)!.limits;
+    expect(await marks('mutex')).toMatchObject([{ isHeldOnly: true, used: 1, maximum: 1 }]);
+    expect((await marks('plain'))[0]).not.toHaveProperty('isHeldOnly');
+    await until(async () => (await overviewOf(app.url)).keys[0]?.rates !== undefined);
+    await send(app.url, 'DELETE', `${ratePath('mutex')}/${id}`);
+    expect(await marks('mutex')).toMatchObject([{ isHeldOnly: true, used: 0 }]);
   });
 
   test('a key that was paused since the survey is paused in the row, and sorted so at the next look', async () => {
@@ -160,7 +226,11 @@ describe('the overview', () => {
   });
 
   test.each([
-    ['state=odd', 'state must be one of paused, denied, queue_full, waiting, held, used'],
+    [
+      'state=odd',
+      'state must be one of paused, denied, queue_full, waiting, held, was_denied, used',
+    ],
+    ['order=odd', 'order must be one of need, rate'],
     ['limit=0', 'limit must be a whole number from 1 to 200'],
     ['limit=201', 'limit must be a whole number from 1 to 200'],
     ['limit=5&limit=6', 'limit must be a whole number from 1 to 200'],
@@ -279,12 +349,18 @@ test('the next poll after an outage of the store says that all is known', async 
   expect(await overviewOf(url)).toMatchObject({ isComplete: true, matching: 1 });
 
   proxy.stop();
+  await until(async () => (await overviewOf(url)).storeState === 'down');
   await until(async () => (await overviewOf(url)).survey.failure === 'unavailable');
-  expect(await overviewOf(url)).toMatchObject({ isComplete: false, matching: 1 });
+  expect(await overviewOf(url)).toMatchObject({
+    isComplete: false,
+    matching: 1,
+    storeState: 'down',
+  });
 
   await proxy.accept();
   await until(async () => (await send(url, 'POST', ratePath('key'))).status === 200);
-  expect(await overviewOf(url)).toMatchObject({ isComplete: true, matching: 1 });
+  const after = { isComplete: true, matching: 1, storeState: 'up' };
+  expect(await overviewOf(url)).toMatchObject(after);
   proxy.stop();
 });
 
@@ -328,7 +404,7 @@ describe('files of the page', () => {
   });
 
   test.each([
-    ['the files of the page', own, 79_000],
+    ['the files of the page', own, 84_000],
     ['the files of uPlot, which draws its charts,', library, 54_000],
   ])('%s together are under the bound', async (_title, files, bound) => {
     const texts = await Promise.all(
