@@ -35,12 +35,17 @@ export class StepLog {
   since(oldest: number): Step[] {
     const steps: Step[] = [];
     const fewest = Math.max(0, this.#added - MOST_STEPS);
+    const values = this.#values;
     for (let i = this.#added - 1; i >= fewest && this.#numberAt(i) >= oldest; i -= 1) {
       const at = (i % this.#size) * FIELDS;
-      const [distance = 0, approved = 0, denied = 0, waiting = 0, waited = 0, waitedMillis = 0] =
-        this.#values.subarray(at, at + FIELDS);
-      const number = this.#first + distance;
-      steps.push({ number, approved, denied, waiting, waited, waitedMillis });
+      steps.push({
+        number: this.#numberAt(i),
+        approved: values[at + 1] ?? 0,
+        denied: values[at + 2] ?? 0,
+        waiting: values[at + 3] ?? 0,
+        waited: values[at + 4] ?? 0,
+        waitedMillis: values[at + 5] ?? 0,
+      });
     }
     return steps.reverse();
   }

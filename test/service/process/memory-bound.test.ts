@@ -114,3 +114,38 @@ test('a service with a small heap survives checks of new keys, and says that it 
   const [known] = await checkMany(url, [{ key: `${prefix}-0-0` }]);
   expect(known).toMatchObject({ status: 200 });
 });
+
+const COUNT = `
+  import { CountedKeys } from '${DIST}/service/fleet/counted-keys.js';
+
+  let time = 0;
+  let due;
+  const clock = { now: () => time, after: (millis, callback) => ((due = callback), () => {}) };
+  const totals = { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 };
+  const keys = new CountedKeys({ waiting: () => 0 }, clock, async () => totals);
+  keys.start();
+  const used = () => {
+    gc();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  const before = used();
+  for (let step = 0; step < 500; step += 1) {
+    for (let i = 0; i < 300; i += 1) keys.record('busy ' + i, { outcome: 'approved' }, 1, false);
+    for (let i = 0; i < 200; i += 1) {
+      keys.record('other ' + (step * 200 + i), { outcome: 'approved' }, 1, false);
+    }
+    time += 2000;
+    due();
+    await undefined;
+  }
+  console.log(used() - before, keys.stepsOf('busy 7').length);
+`;
+
+test('the counts of 100,000 keys take less than 6 MB', async () => {
+  const node = ['--expose-gc', '--input-type=module', '-e', COUNT];
+  const { stdout } = await execute(process.execPath, node);
+  const [bytes, steps] = stdout.split(' ').map(Number);
+  expect(bytes).toBeLessThan(6_000_000);
+  expect(steps).toBe(450);
+});
