@@ -171,7 +171,7 @@ describeCommandLine('sluice-client', () => {
       lines.map(async ({ page, words }) => {
         const parts = words.match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
         const [name = '', ...others] = parts.map((part) => part.replaceAll(/["']/g, ''));
-        // What is wrong with a command line is said before what is wrong with a token.
+        // An error of a command line is said before one of a token.
         const { stderr } = await ended(name, '--token-file', '/no/such/file', ...others);
         return stderr.includes("the token can't be read") ? [] : [`${page}: ${words}: ${stderr}`];
       }),
