@@ -10,7 +10,7 @@ import { ROOT, run, stop } from './lib/run.mjs';
 
 /** By the table of folders in CONTRIBUTING.md: other tests need a Redis, and those that are not here a build as well. */
 const WITHOUT_REDIS = 'test/unit/';
-const OF_COMMAND_LINE = 'test/service/client/cli/';
+const OF_COMMAND_LINE = ['test/service/client/cli/', 'test/service/docs/', 'test/deploy/pages'];
 const WITHOUT_BUILD = [WITHOUT_REDIS, 'test/redis/'];
 
 const words = process.argv.slice(2);
@@ -21,7 +21,9 @@ if (missing) stop(`There is no ${missing}.`);
 
 installDependencies();
 if (!files.every((file) => WITHOUT_BUILD.some((folder) => file.startsWith(folder)))) build();
-const commandLine = files.some((file) => file.startsWith(OF_COMMAND_LINE)) ? goCommandLine() : {};
+const commandLine = files.some((file) => OF_COMMAND_LINE.some((path) => file.startsWith(path)))
+  ? goCommandLine()
+  : {};
 run('node', jestCommand(...words), {
   env: jestEnvironment({ ...(await redis()), ...commandLine }),
 });

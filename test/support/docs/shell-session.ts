@@ -91,6 +91,7 @@ export class ShellSession {
         HOST: '127.0.0.1',
         MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
         CURL_HOME: folder,
+        npm_config_update_notifier: 'false',
         ...environment,
       },
     });
