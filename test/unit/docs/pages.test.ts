@@ -284,7 +284,7 @@ function headersOf(code: ErrorCode): string {
 function sectionOf(code: ErrorCode): number {
   const { status } = errorRow(code);
   if ([429, 503].includes(status)) return 0;
-  const isOfTarget = code === 'PATH_NOT_FOUND' || code === 'SLASH_IN_KEY';
+  const isOfTarget = ['PATH_NOT_FOUND', 'PATH_OF_OTHER_PORT', 'SLASH_IN_KEY'].includes(code);
   return isOfTarget || [400, 405, 408, 413, 414, 415, 431].includes(status) ? 1 : 2;
 }
 
