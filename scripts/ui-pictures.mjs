@@ -47,6 +47,7 @@ mkdirSync(FOLDER, { recursive: true });
 for (const { page, file } of pages) await page.screenshot({ path: join(FOLDER, file) });
 
 stopLoad();
+for (const { page } of pages) await page.unrouteAll({ behavior: 'ignoreErrors' });
 await browser.close();
 rmSync(rules, { recursive: true });
 process.exit(0);

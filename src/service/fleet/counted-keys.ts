@@ -67,13 +67,13 @@ export interface KeyActivity extends Activity {
 }
 
 /**
- * Counts what this replica decides about its busiest keys, and about those that somebody looks at, in steps that begin at
- * the same moments on all replicas. A decision costs one look-up in a small map. When a step ends, the busiest keys stay.
- * The others leave, which makes room for keys that were not counted: of so many that there is no room for all, every
- * n-th decision brings its key in, so that a key gets in by how busy it is. So any number of keys takes bounded memory.
+ * Counts what this replica decides about its busiest keys, and about the keys that somebody looks at, in steps that begin at
+ * the same moments on all replicas. A decision costs one look-up in a small map. When a step ends, the busiest keys stay,
+ * and the others make room for new ones. If there is no room for all new keys, every n-th decision about one brings its key
+ * in, so that a busier key gets in sooner. So any number of keys takes bounded memory.
  */
 export class CountedKeys {
-  /** Of those that somebody looks at, the key that was looked at last is the last. */
+  /** Of the keys that somebody looks at, the key that was looked at last is the last. */
   readonly #counted = new Map<string, Counted>();
   #watched = 0;
   /** The decisions of this step about keys that were not counted, and which of them brings its key in next. */
