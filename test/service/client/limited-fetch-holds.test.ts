@@ -13,6 +13,8 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 
+/** Longer than a test waits for its end. */
+const HELD_MILLIS = 3_600_000;
 /** The least hold, in windows that are shorter. */
 const HOLD_MILLIS = 1000;
 
@@ -24,7 +26,7 @@ beforeAll(() => {
 });
 
 const limited = (key: string, options: Partial<LimitedFetchOptions> = {}) =>
-  limitedFetch(client, { keyOf: () => key, holdMillis: 60_000, ...options });
+  limitedFetch(client, { keyOf: () => key, holdMillis: HELD_MILLIS, ...options });
 const held = async (key: string): Promise<number> =>
   (await debugState(sluice.url, key)).NumHeld ?? 0;
 const untilReleased = (key: string) => until(async () => (await held(key)) === 0);

@@ -9,6 +9,9 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 
+/** Longer than a test waits for its end. */
+const HELD_MILLIS = 3_600_000;
+
 const startVendor = useVendors();
 const sluice = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '10' }));
 let client: SluiceClient;
@@ -92,7 +95,7 @@ describe('a refused request', () => {
     });
     const key = uniqueKey();
     const { signal } = leaving;
-    const called = limited(key, { holdMillis: 60_000 })(vendor.url, { signal });
+    const called = limited(key, { holdMillis: HELD_MILLIS })(vendor.url, { signal });
     const { response } = await vendor.call(0);
 
     await until(() => response.closed);

@@ -11,6 +11,9 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
 
+/** Longer than a test waits for its end. */
+const HELD_MILLIS = 3_600_000;
+
 const startVendor = useVendors();
 const KEEPING = {
   key_pattern: 'llm .*',
@@ -71,7 +74,7 @@ async function call(type: string, body: string, options: Partial<LimitedFetchOpt
     response.writeHead(200, { 'content-type': type }).end(body);
   });
   const key = `llm ${uniqueKey()}`;
-  const holdMillis = 60_000;
+  const holdMillis = HELD_MILLIS;
   const limited = limitedFetch(client, {
     ...{ keyOf: () => key, hits: ESTIMATE, correctsHits: true, holdMillis },
     ...options,
@@ -125,7 +128,12 @@ describe('the hits of an approval', () => {
       end = () => response.end();
     });
     const key = `llm ${uniqueKey()}`;
-    const options = { keyOf: () => key, hits: ESTIMATE, correctsHits: true, holdMillis: 60_000 };
+    const options = {
+      keyOf: () => key,
+      hits: ESTIMATE,
+      correctsHits: true,
+      holdMillis: HELD_MILLIS,
+    };
     const { body } = await limitedFetch(client, options)(vendor.url);
 
     for await (const chunk of body!) if (Buffer.from(chunk).includes('[DONE]')) break;
@@ -217,7 +225,7 @@ test('a correction that fails does not keep the hold', async () => {
   const vendor = await startVendor(({ response }) => {
     response.writeHead(200, { 'content-type': JSON_TYPE }).end('{"usage":{"total_tokens":1}}');
   });
-  const options = { keyOf: () => 'a', correctsHits: true, holdMillis: 60_000 };
+  const options = { keyOf: () => 'a', correctsHits: true, holdMillis: HELD_MILLIS };
 
   await (await limitedFetch(failing, options)(vendor.url)).text();
 
