@@ -47,6 +47,16 @@ function fileAt(path) {
   return `/${FILES}/${path}${isFolder ? '/' : ''}`;
 }
 
+/** What pages import is resolved as from here: they are outside of the folder with the packages. */
+const packagesOfSite = {
+  name: 'packages-of-site',
+  enforce: 'pre',
+  resolveId(source, importer, options) {
+    if (!importer?.endsWith('.md') || !/^vue(?:\/|$)/.test(source)) return undefined;
+    return this.resolve(source, fileURLToPath(import.meta.url), { ...options, skipSelf: true });
+  },
+};
+
 export default defineConfig({
   title: 'Sluice',
   description: 'A rate limiter with a fair queue that all your processes share',
@@ -65,10 +75,12 @@ export default defineConfig({
     const address = addressOf(path) ?? `/${path}`;
     return `${address.slice(1)}${address.endsWith('/') ? 'index' : ''}`.replace(/(\.md)?$/, '.md');
   },
-  // No page of the site has these addresses. A copy of each file is there.
-  ignoreDeadLinks: ['localhostLinks', new RegExp(`^/${FILES}/`)],
+  // Where a reader's own service answers, and the copies of files.
+  ignoreDeadLinks: [/^https?:\/\/localhost\b/, new RegExp(`^/${FILES}/`)],
   markdown: { config: resolveLinks },
   // Texts such as {{ github.ref }} are examples, not templates.
+  // The pages are outside of the folder with the packages.
+  vite: { plugins: [packagesOfSite] },
   vue: { template: { compilerOptions: { delimiters: ['\u0001', '\u0002'] } } },
   buildEnd: ({ outDir }) => {
     for (const path of files) {
