@@ -27,10 +27,11 @@ function addressOf(path) {
   return inDocs ? `/${inDocs.replace(/\/README$/, '/')}` : OTHER_PAGES[path];
 }
 
-/** Has links lead to pages of the site, and to copies of the other files. */
-function resolveLinks(markdown) {
-  markdown.core.ruler.push('links', ({ tokens, env }) => {
+/** Has links lead to pages of the site, and to copies of the other files. Code is no template. */
+function preparePages(markdown) {
+  markdown.core.ruler.push('sluice', ({ tokens, env }) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      if (token.type === 'code_inline') token.attrSet('v-pre', '');
       const href = token.type === 'link_open' ? token.attrGet('href') : undefined;
       if (!href || /^(?:\w+:|#|\/)/.test(href)) continue;
       const [path, anchor = ''] = href.split(/(?=#)/);
@@ -77,11 +78,9 @@ export default defineConfig({
   },
   // Where a reader's own service answers, and the copies of files.
   ignoreDeadLinks: [/^https?:\/\/localhost\b/, new RegExp(`^/${FILES}/`)],
-  markdown: { config: resolveLinks },
-  // Texts such as {{ github.ref }} are examples, not templates.
+  markdown: { config: preparePages },
   // The pages are outside of the folder with the packages.
   vite: { plugins: [packagesOfSite] },
-  vue: { template: { compilerOptions: { delimiters: ['\u0001', '\u0002'] } } },
   buildEnd: ({ outDir }) => {
     for (const path of files) {
       cpSync(join(ROOT, path), join(outDir, FILES, path), {
