@@ -34,7 +34,8 @@ interface Counted {
   readonly key: string;
   /** Of the step that has not ended. Undefined until a step begins, for a key whose earlier decisions were not counted. */
   counts: { -readonly [Name in keyof Counts]: Counts[Name] } | undefined;
-  readonly steps: StepLog;
+  /** Those that have ended. Undefined until one has. */
+  steps: StepLog | undefined;
   /** When somebody has looked at it last. Undefined for a key that is counted only because it is busy. */
   lookedAt: number | undefined;
   /** The end of the last step with a decision. */
@@ -141,7 +142,7 @@ export class CountedKeys {
 
   /** The steps of a key that have ended, the oldest first. Empty if it is not counted. */
   stepsOf(key: string): readonly Step[] {
-    return this.#counted.get(key)?.steps.since(0) ?? [];
+    return this.#counted.get(key)?.steps?.since(0) ?? [];
   }
 
   /** What was decided lately. Undefined until the first step has ended. */
@@ -155,7 +156,7 @@ export class CountedKeys {
       .slice(0, MOST_REPORTED)
       .map((counted) => ({
         key: counted.key,
-        ...activityOf(counted.steps.since(oldest), this.#lastStep, this.#firstStep),
+        ...activityOf(counted.steps?.since(oldest) ?? [], this.#lastStep, this.#firstStep),
         isHeldOnly: isHeldOnly(counted, now),
       }));
     return { span, total, keys };
@@ -167,11 +168,11 @@ export class CountedKeys {
    */
   async share(key: string, write: (page: HistoryPage) => Promise<void>): Promise<void> {
     const counted = this.#counted.get(key);
-    const last = counted?.steps.last;
+    const last = counted?.steps?.last;
     if (!counted || last === undefined || last <= counted.shared) return;
     const { shared } = counted;
     const first = minuteOf({ number: Math.max(shared + 1, last - MOST_STEPS) });
-    const steps = counted.steps.since(0).filter((step) => minuteOf(step) >= first);
+    const steps = this.stepsOf(key).filter((step) => minuteOf(step) >= first);
     counted.shared = last;
     try {
       await Promise.all(writePages(steps).map(write));
@@ -198,7 +199,7 @@ export class CountedKeys {
 
   #add(key: string, counts: Counted['counts']): Counted {
     const counted: Counted = {
-      ...{ key, counts, steps: new StepLog(), lookedAt: undefined },
+      ...{ key, counts, steps: undefined, lookedAt: undefined },
       ...{ decidedAt: this.clock.now(), level: 0, held: 0 },
       ...{ heldAt: -Infinity, unheldAt: -Infinity, shared: -1 },
     };
@@ -222,8 +223,14 @@ export class CountedKeys {
     for (const [key, counted] of this.#counted) this.#rank(key, counted, now);
     this.#dropRest();
     for (const [key, counted] of this.#counted) {
-      const { counts, steps } = counted;
-      if (counts) steps.add({ number, ...counts, waiting: this.limiter.waiting(key) });
+      const { counts } = counted;
+      // Most keys that come in leave with the step.
+      if (counts)
+        (counted.steps ??= new StepLog()).add({
+          number,
+          ...counts,
+          waiting: this.limiter.waiting(key),
+        });
       counted.counts = nothing();
     }
     const room = MOST_COUNTED - (this.#counted.size - this.#watched);
