@@ -83,9 +83,7 @@ export class CountedKeys {
   #stride = 1;
   /** The step in which the counting began. */
   readonly #firstStep: number;
-  /** The last step that has ended. */
-  #lastStep: number;
-  readonly #totals = new TotalRates();
+  readonly #totals: TotalRates;
   #cancelTimer: (() => void) | undefined;
 
   /** @param decisionTotals of all keys since the start */
@@ -95,7 +93,7 @@ export class CountedKeys {
     private readonly decisionTotals: () => Promise<Decisions>,
   ) {
     this.#firstStep = Math.floor(clock.now() / STEP_MILLIS);
-    this.#lastStep = this.#firstStep - 1;
+    this.#totals = new TotalRates(this.#firstStep);
   }
 
   /** Ends each step on time, until `close`. */
@@ -148,15 +146,16 @@ export class CountedKeys {
   /** What was decided lately. Undefined until the first step has ended. */
   activity(): ReplicaActivity | undefined {
     const total = this.#totals.now();
-    if (!total) return undefined;
-    const span = lastSpanAt(this.#lastStep);
+    const { last } = this.#totals;
+    if (!total || last === undefined) return undefined;
+    const span = lastSpanAt(last);
     const oldest = oldestOf(span) * STEPS_PER_SPAN;
     const now = this.clock.now();
     const keys = this.#byLevel()
       .slice(0, MOST_REPORTED)
       .map((counted) => ({
         key: counted.key,
-        ...activityOf(counted.steps?.since(oldest) ?? [], this.#lastStep, this.#firstStep),
+        ...activityOf(stepsIn(counted, oldest, last), last, this.#firstStep),
         isHeldOnly: isHeldOnly(counted, now),
       }));
     return { span, total, keys };
@@ -237,7 +236,6 @@ export class CountedKeys {
     this.#stride = Math.max(1, Math.ceil(this.#missed / room));
     this.#missed = 0;
     this.#nextIn = 1;
-    this.#lastStep = number;
     // The totals are taken now, and only told later.
     void this.decisionTotals().then((totals) => this.#totals.add(number, totals));
   }
@@ -269,6 +267,11 @@ export class CountedKeys {
   #byLevel(): Counted[] {
     return [...this.#counted.values()].sort((a, b) => b.level - a.level);
   }
+}
+
+/** The totals of a step come a moment after the steps of the keys, so that a key may have one more. */
+function stepsIn({ steps }: Counted, oldest: number, last: number): Step[] {
+  return (steps?.since(oldest) ?? []).filter(({ number }) => number <= last);
 }
 
 function isHeldOnly({ heldAt, unheldAt }: Counted, now: number): boolean | undefined {

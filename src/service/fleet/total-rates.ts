@@ -21,13 +21,19 @@ const NONE: Decisions = { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, fai
 export class TotalRates {
   readonly #steps: (Decisions & { readonly number: number })[] = [];
   #before = NONE;
-  #first: number | undefined;
+
+  /** @param firstStep the number of the step in which the counting began. A loop that was blocked ends none before a later one */
+  constructor(private readonly firstStep: number) {}
+
+  /** The number of the last step. Undefined until the first has ended. */
+  get last(): number | undefined {
+    return this.#steps.at(-1)?.number;
+  }
 
   /** A step has ended. @param totals since the start */
   add(number: number, totals: Decisions): void {
     const before = this.#before;
     this.#before = totals;
-    this.#first ??= number;
     this.#steps.push({
       number,
       approved: totals.approved - before.approved,
@@ -41,14 +47,14 @@ export class TotalRates {
 
   /** Undefined until the first step has ended. */
   now(): TotalActivity | undefined {
-    const last = this.#steps.at(-1)?.number;
-    if (last === undefined || this.#first === undefined) return undefined;
+    const { last, firstStep } = this;
+    if (last === undefined) return undefined;
     const recent = this.#steps.filter(({ number }) => number > last - STEPS_PER_SPAN);
-    const seconds = secondsOf(last, this.#first);
+    const seconds = secondsOf(last, firstStep);
     const rateOf = (outcome: keyof Decisions): number =>
       recent.reduce((all, step) => all + step[outcome], 0) / seconds;
     return {
-      ...activityOf(this.#steps, last, this.#first),
+      ...activityOf(this.#steps, last, firstStep),
       shadowed: rateOf('shadowed'),
       withdrawn: rateOf('withdrawn'),
       failed: rateOf('failed'),

@@ -39,6 +39,7 @@ test('all matching rules apply, in the order of the file, field by field', () =>
     requestsCanSetRate: false,
     isShadow: true,
     isKnown: true,
+    hasRuledMaximum: true,
     ruleName: 'all',
     // 50 ms are not a whole number of seconds.
     item: '"all";q=0',

@@ -78,6 +78,28 @@ describe('the busiest keys', () => {
     }
   });
 
+  test('add up to the total if the first steps ended late, and while the totals of a step are asked for', async () => {
+    keys.close();
+    const answers: (() => void)[] = [];
+    keys = new CountedKeys(
+      { waiting: () => 0 },
+      clock,
+      () => new Promise((resolve) => answers.push(() => resolve({ ...decisions }))),
+    );
+    // As with a loop that is blocked.
+    await clock.advance(2 * STEP);
+    keys.start();
+    record('a', APPROVED, 6);
+    await clock.advance(STEP);
+    expect(keys.activity()).toBeUndefined();
+    answers.shift()!();
+    await clock.advance(0);
+    expect(keys.activity()).toMatchObject({ total: { approved: 1 }, keys: [{ approved: 1 }] });
+    record('a', APPROVED, 6);
+    await clock.advance(STEP);
+    expect(keys.activity()).toMatchObject({ total: { approved: 1 }, keys: [{ approved: 1 }] });
+  });
+
   test('have a series of five minutes at most', async () => {
     for (let i = 0; i < 300; i += 1) {
       record('a', APPROVED, 2);
