@@ -120,11 +120,12 @@ export class Fleet {
     const now = systemClock.now();
     const reports = [{ report: await this.parts.report(), at: now }, ...others.reports];
     return {
-      replicas: reports.map(({ report: { denied, activity, ...shown }, at }) => ({
-        ...shown,
-        reportedMillis: now - at,
-        perSecond: now - at > LATE_MILLIS ? undefined : decisionsOf(activity?.total),
-      })),
+      replicas: reports.map(({ report, at }) => {
+        const { replica, uptimeMillis, decisions, waiting, rules, activity } = report;
+        const perSecond = now - at > LATE_MILLIS ? undefined : decisionsOf(activity?.total);
+        const reportedMillis = now - at;
+        return { replica, uptimeMillis, decisions, waiting, rules, reportedMillis, perSecond };
+      }),
       denied: deniedTogether(reports.map(({ report, at }) => [report.denied, now - at])),
       ...ratesTogether(
         reports.flatMap(({ report: { activity }, at }) =>
@@ -269,7 +270,7 @@ function ratesTogether(activities: readonly NonNullable<ReplicaReport['activity'
 type KeyPart = KeyRates & { readonly span: number };
 
 /** Those that were decided: a check that fails is none of them. */
-export function decisionsOf(total: TotalActivity | undefined): number | undefined {
+function decisionsOf(total: TotalActivity | undefined): number | undefined {
   return total && total.approved + total.denied + total.shadowed + total.withdrawn;
 }
 

@@ -159,11 +159,11 @@ describe('the overview', () => {
     await checkTimes(app.url, 'full', 5);
     await checkTimes(app.url, 'mutex', 1, '?holdMillis=60000&holder=ci');
     for (let i = 0; i < 3; i += 1) {
-      const { request_id: id } = (await send(app.url, 'POST', `${ratePath('busy')}`)).json() as {
+      const { request_id: id } = (await send(app.url, 'POST', ratePath('busy'))).json() as {
         request_id: string;
       };
       await send(app.url, 'DELETE', `${ratePath('busy')}/${id}`);
-      await send(app.url, 'POST', `${ratePath('busy')}`);
+      await send(app.url, 'POST', ratePath('busy'));
     }
     const keys = await until(async () => {
       const { keys } = await overviewOf(app.url, { order: 'rate', limit: '2' });

@@ -252,7 +252,9 @@ describe('the fleet', () => {
     );
     expect(view.replicas.map(({ perSecond }) => perSecond)).toEqual([
       2,
-      ...Array(3).fill(undefined),
+      undefined,
+      undefined,
+      undefined,
     ]);
     expect(view.total).toMatchObject({ approved: 2 });
     expect(view.byKey.get('a')).toMatchObject({ approved: 2 });
