@@ -13,7 +13,7 @@ const DESCRIPTION = `Exact limits by key, in fixed or sliding windows or at an e
 The body of an error has a message for people, a code for programs, and the key if the request has one. The examples list the
 messages by code. With \`Accept: application/problem+json\`, an error is a problem of RFC 9457.
 
-An unknown path gets a 404 (\`PATH_NOT_FOUND\`, \`SLASH_IN_KEY\`), a method that a path does not take gets a 405
+An unknown path gets a 404 (\`PATH_NOT_FOUND\`, \`PATH_OF_OTHER_PORT\`, \`SLASH_IN_KEY\`), a method that a path does not take gets a 405
 (\`METHOD_NOT_ALLOWED\`, \`CHECK_HAS_REQUEST_ID\`).`;
 
 /**

@@ -89,7 +89,7 @@ describe('the document', () => {
       ),
     );
     // Errors of no operation: they answer unknown methods and paths.
-    const all = new Set([...named, 'METHOD_NOT_ALLOWED', 'SLASH_IN_KEY']);
+    const all = new Set([...named, 'METHOD_NOT_ALLOWED', 'PATH_OF_OTHER_PORT', 'SLASH_IN_KEY']);
 
     expect([...all].sort()).toEqual(Object.keys(ERRORS).sort());
     for (const [code, { message }] of Object.entries(ERRORS)) {
@@ -124,10 +124,11 @@ describe('the document', () => {
     const inQuery = parameters.filter((each) => each.in === 'query');
 
     expect(inQuery.map(({ name }) => name)).toEqual(Object.keys(querySchema.shape));
-    expect(inQuery.slice(0, 4)).toMatchObject([
+    expect(inQuery.slice(0, 5)).toMatchObject([
       { name: 'requestId', schema: { type: 'string', format: 'uuid' } },
       { name: 'canWait', schema: { type: 'boolean' } },
       { name: 'maxRequests', schema: { type: 'integer', minimum: 1, maximum: 1_000_000_000 } },
+      { name: 'defaultMaxRequests' },
       { name: 'maxRequestsInQueue', schema: { type: 'integer', minimum: 0, maximum: 100_000 } },
     ]);
     for (const { required = false, description } of inQuery) {
