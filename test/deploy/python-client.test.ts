@@ -69,7 +69,9 @@ describe('the Python client', () => {
       await runModule('pip', 'install', ...wheel, '--target', folder, CLIENT);
       expect(readFileSync(join(folder, 'sluice_client/py.typed'), 'utf8')).toBe('');
       const examples = PAGES.flatMap((page) => [
-        ...readPage(page).matchAll(/^```python\n((?:(?!```).*\n)*)```\n\n```text\n([\s\S]*?)^```$/gm),
+        ...readPage(page).matchAll(
+          /^```python\n((?:(?!```).*\n)*)```\n\n```text\n([\s\S]*?)^```$/gm,
+        ),
       ]);
       expect(examples).toHaveLength(5);
       for (const [, example = '', printed] of examples) {

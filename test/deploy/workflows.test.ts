@@ -245,6 +245,8 @@ describe('a release', () => {
       [
         'package.json',
         'clients/node/package.json',
+        'clients/python/pyproject.toml',
+        'clients/go/cmd/sluice-client/main.go',
         'package-lock.json',
         'version of deploy/helm/sluice/Chart.yaml',
         'appVersion of deploy/helm/sluice/Chart.yaml',

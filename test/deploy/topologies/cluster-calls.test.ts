@@ -178,7 +178,9 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
     });
     // A call with all names also finds all of them.
     const { queue, records, replicas } = naming.namesOf(moving);
-    for (const name of [queue, records, replicas]) await source.command('SET', name, 'unread');
+    for (const name of [queue, replicas]) await source.command('SET', name, 'unread');
+    // A call with all names that begins a window looks for records.
+    await source.command('HSET', records, 'unread', '');
     await source.command('CONFIG', 'RESETSTAT');
     let refused: Promise<string[]> | undefined;
     let isUnderWay = false;
