@@ -1,10 +1,11 @@
 """A request from its approval until the body of its answer is over."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from time import monotonic
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ._answer_usage import UsageReader
+from ._client import run
 from ._core import Core
 from ._permit import Permit, Renewals
 
@@ -62,3 +63,59 @@ class AtWork:
         hits = None if self.usage is None else self.usage.hits()
         if hits is not None or self._renewals is not None:
             await self._core._settle(self._permit, hits, self._renewals is not None)
+
+
+class Body(Iterable[bytes], Protocol):
+    """What is used of the body of a response, of httpx or httpx2."""
+
+    def close(self) -> None: ...
+
+
+class AsyncBody(AsyncIterable[bytes], Protocol):
+    async def aclose(self) -> None: ...
+
+
+class WatchedBody:
+    """The body of a request that is at work until it is closed. A subclass is a stream of httpx or httpx2 as well."""
+
+    def __init__(self, body: Body, work: AtWork) -> None:
+        self._body = body
+        self._work = work
+
+    def __iter__(self) -> Iterator[bytes]:
+        chunks = iter(self._body)
+
+        async def next_chunk() -> bytes | None:
+            return next(chunks, None)
+
+        while (chunk := run(self._work.read(next_chunk))) is not None:
+            yield chunk
+
+    def close(self) -> None:
+        try:
+            self._body.close()
+        finally:
+            run(self._work.end())
+
+
+class AsyncWatchedBody:
+    """As WatchedBody."""
+
+    def __init__(self, body: AsyncBody, work: AtWork) -> None:
+        self._body = body
+        self._work = work
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = aiter(self._body)
+
+        async def next_chunk() -> bytes | None:
+            return await anext(chunks, None)
+
+        while (chunk := await self._work.read(next_chunk)) is not None:
+            yield chunk
+
+    async def aclose(self) -> None:
+        try:
+            await self._body.aclose()
+        finally:
+            await self._work.end()

@@ -1,12 +1,11 @@
 """Transports of httpx that wait for permission before they send."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Unpack
 
 import httpx
 
 from ._aio import AsyncSluiceClient
-from ._at_work import AtWork
+from ._at_work import AsyncWatchedBody, AtWork, WatchedBody
 from ._client import SluiceClient, run
 from ._limited_calls import Key, LimitedCalls, LimitedOptions
 from ._protocol import NEVER_SENT
@@ -50,27 +49,8 @@ async def _close(response: httpx.Response) -> None:
     response.close()
 
 
-class _Watched(httpx.SyncByteStream):
-    """The body of a request that is at work until it is closed."""
-
-    def __init__(self, body: httpx.SyncByteStream, work: AtWork) -> None:
-        self._body = body
-        self._work = work
-
-    def __iter__(self) -> Iterator[bytes]:
-        chunks = iter(self._body)
-
-        async def next_chunk() -> bytes | None:
-            return next(chunks, None)
-
-        while (chunk := run(self._work.read(next_chunk))) is not None:
-            yield chunk
-
-    def close(self) -> None:
-        try:
-            self._body.close()
-        finally:
-            run(self._work.end())
+class _Watched(WatchedBody, httpx.SyncByteStream):
+    pass
 
 
 def _watch(response: httpx.Response, work: AtWork) -> None:
@@ -78,25 +58,8 @@ def _watch(response: httpx.Response, work: AtWork) -> None:
     response.stream = _Watched(response.stream, work)
 
 
-class _AsyncWatched(httpx.AsyncByteStream):
-    def __init__(self, body: httpx.AsyncByteStream, work: AtWork) -> None:
-        self._body = body
-        self._work = work
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._body)
-
-        async def next_chunk() -> bytes | None:
-            return await anext(chunks, None)
-
-        while (chunk := await self._work.read(next_chunk)) is not None:
-            yield chunk
-
-    async def aclose(self) -> None:
-        try:
-            await self._body.aclose()
-        finally:
-            await self._work.end()
+class _AsyncWatched(AsyncWatchedBody, httpx.AsyncByteStream):
+    pass
 
 
 def _watch_async(response: httpx.Response, work: AtWork) -> None:

@@ -1,12 +1,11 @@
 """The limited transports for httpx2, by which the SDKs of OpenAI and Anthropic send. Needs the package `httpx2`."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Unpack
 
 import httpx2
 
 from ._aio import AsyncSluiceClient
-from ._at_work import AtWork
+from ._at_work import AsyncWatchedBody, AtWork, WatchedBody
 from ._client import SluiceClient, run
 from ._limited_calls import Key, LimitedCalls, LimitedOptions
 
@@ -43,27 +42,8 @@ async def _close(response: httpx2.Response) -> None:
     response.close()
 
 
-class _Watched(httpx2.SyncByteStream):
-    """The body of a request that is at work until it is closed."""
-
-    def __init__(self, body: httpx2.SyncByteStream, work: AtWork) -> None:
-        self._body = body
-        self._work = work
-
-    def __iter__(self) -> Iterator[bytes]:
-        chunks = iter(self._body)
-
-        async def next_chunk() -> bytes | None:
-            return next(chunks, None)
-
-        while (chunk := run(self._work.read(next_chunk))) is not None:
-            yield chunk
-
-    def close(self) -> None:
-        try:
-            self._body.close()
-        finally:
-            run(self._work.end())
+class _Watched(WatchedBody, httpx2.SyncByteStream):
+    pass
 
 
 def _watch(response: httpx2.Response, work: AtWork) -> None:
@@ -71,25 +51,8 @@ def _watch(response: httpx2.Response, work: AtWork) -> None:
     response.stream = _Watched(response.stream, work)
 
 
-class _AsyncWatched(httpx2.AsyncByteStream):
-    def __init__(self, body: httpx2.AsyncByteStream, work: AtWork) -> None:
-        self._body = body
-        self._work = work
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = aiter(self._body)
-
-        async def next_chunk() -> bytes | None:
-            return await anext(chunks, None)
-
-        while (chunk := await self._work.read(next_chunk)) is not None:
-            yield chunk
-
-    async def aclose(self) -> None:
-        try:
-            await self._body.aclose()
-        finally:
-            await self._work.end()
+class _AsyncWatched(AsyncWatchedBody, httpx2.AsyncByteStream):
+    pass
 
 
 def _watch_async(response: httpx2.Response, work: AtWork) -> None:
