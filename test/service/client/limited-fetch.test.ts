@@ -1,7 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-
 import {
   limitedFetch,
   type LimitedFetchOptions,
@@ -12,6 +8,7 @@ import { useAppsByRules } from '../../support/app-by-rules.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
+import { useHttpServers } from '../../support/http-servers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useApp } from '../../support/use-apps.js';
@@ -32,13 +29,10 @@ export interface ModelServer {
 
 /** Starts such servers, each of which ends with its test. */
 function useModelServers(): (next: Partial<ModelState>) => Promise<ModelServer> {
-  const stops: (() => Promise<void>)[] = [];
-  afterEach(async () => {
-    await Promise.all(stops.splice(0).map((stop) => stop()));
-  });
+  const start = useHttpServers();
   return async (given) => {
     const next = { status: 200, remainingRequests: 500, remainingTokens: 30_000, ...given };
-    const server = createServer((_, response) => {
+    const url = await start((_, response) => {
       const { status, remainingRequests, remainingTokens, retryAfter } = next;
       response.writeHead(status, {
         'content-type': 'application/json',
@@ -52,15 +46,8 @@ function useModelServers(): (next: Partial<ModelState>) => Promise<ModelServer> 
         ...(retryAfter !== undefined && { 'retry-after': retryAfter }),
       });
       response.end(JSON.stringify({ object: 'chat.completion', choices: [] }));
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    stops.push(async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
     });
-    const { port } = server.address() as AddressInfo;
-    return { url: `http://127.0.0.1:${port}/v1/chat/completions`, next };
+    return { url: `${url}/v1/chat/completions`, next };
   };
 }
 

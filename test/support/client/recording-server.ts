@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 
 import { ERRORS } from '../../../src/service/errors.js';
+import { useHttpServers } from '../http-servers.js';
 import { until } from '../until.js';
 
 /** A call as it was received. */
@@ -45,31 +44,19 @@ export const approvalOf = ({ key }: { key: string }): object => ({
 export function useRecordingServers(): (
   onCall?: (call: RecordedCall) => void,
 ) => Promise<RecordingServer> {
-  const stops: (() => Promise<void>)[] = [];
-  afterEach(async () => {
-    await Promise.all(stops.splice(0).map((stop) => stop()));
-  });
+  const serve = useHttpServers();
   return async (onCall) => {
     const calls: RecordedCall[] = [];
-    const server = createServer((request, response) => {
+    const url = await serve((request, response) => {
       void text(request).then((body) => {
-        const { method = '', url = '', headers } = request;
+        const { method = '', url: path = '', headers } = request;
         const elements = (body === '' ? [] : JSON.parse(body)) as RecordedCall['elements'];
-        const call = { method, path: url, headers, elements, ...answersOf(response, elements) };
+        const call = { method, path, headers, elements, ...answersOf(response, elements) };
         calls.push(call);
         onCall?.(call);
       });
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    stops.push(async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    });
-    const { port } = server.address() as AddressInfo;
-    const call = (index: number): Promise<RecordedCall> => until(() => calls[index]);
-    return { url: `http://127.0.0.1:${port}`, calls, call };
+    return { url, calls, call: (index) => until(() => calls[index]) };
   };
 }
 
