@@ -118,7 +118,8 @@ export async function startApp(
     },
     security.keyPair,
   );
-  countedKeys.start();
+  // Only the dashboard tells what was counted.
+  if (settings.DEBUG_ENDPOINTS) countedKeys.start();
   readiness.startServing();
   await ports.startServing();
   const { port, adminPort, grpcPort } = ports;

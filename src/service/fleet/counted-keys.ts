@@ -79,11 +79,15 @@ export class CountedKeys {
   #watched = 0;
   /** The decisions of this step about keys that were not counted, and which of them brings its key in next. */
   #missed = 0;
-  #nextIn = 1;
+  /** Infinity: no key comes in. */
+  #nextIn = Infinity;
   #stride = 1;
   /** The step in which the counting began. */
   readonly #firstStep: number;
   readonly #totals: TotalRates;
+  /** What was told last, and the last step then: it changes with a step, and every viewer and replica asks for it. */
+  #told: ReplicaActivity | undefined;
+  #toldAt: number | undefined;
   #cancelTimer: (() => void) | undefined;
 
   /** @param decisionTotals of all keys since the start */
@@ -96,13 +100,18 @@ export class CountedKeys {
     this.#totals = new TotalRates(this.#firstStep);
   }
 
-  /** Ends each step on time, until `close`. */
+  /** Counts, and ends each step on time, until `close`. */
   start(): void {
+    this.#nextIn = 1;
+    this.#awaitStep();
+  }
+
+  #awaitStep(): void {
     const now = this.clock.now();
     const next = (Math.floor(now / STEP_MILLIS) + 1) * STEP_MILLIS;
     this.#cancelTimer = this.clock.after(next - now, () => {
       this.#endStep();
-      this.start();
+      this.#awaitStep();
     });
   }
 
@@ -145,6 +154,15 @@ export class CountedKeys {
 
   /** What was decided lately. Undefined until the first step has ended. */
   activity(): ReplicaActivity | undefined {
+    const { last } = this.#totals;
+    if (last !== this.#toldAt) {
+      this.#toldAt = last;
+      this.#told = this.#activityNow();
+    }
+    return this.#told;
+  }
+
+  #activityNow(): ReplicaActivity | undefined {
     const total = this.#totals.now();
     const { last } = this.#totals;
     if (!total || last === undefined) return undefined;

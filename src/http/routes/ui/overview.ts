@@ -68,10 +68,12 @@ async function answers(store: Pick<Limiter, 'ping'>): Promise<boolean> {
   }
 }
 
-type Reads = readonly [Pick<FleetView, 'isCurrent'>, readonly Pick<KeyRow, 'isCurrent'>[]];
-
 /** What this poll has found of the store: in a cluster, a part of it may be down. */
-function storeStateOf(isUp: boolean, ...[fleet, rows]: Reads): 'up' | 'partly down' | 'down' {
+function storeStateOf(
+  isUp: boolean,
+  fleet: Pick<FleetView, 'isCurrent'>,
+  rows: readonly Pick<KeyRow, 'isCurrent'>[],
+): 'up' | 'partly down' | 'down' {
   if (!isUp) return 'down';
   return fleet.isCurrent && rows.every(({ isCurrent }) => isCurrent) ? 'up' : 'partly down';
 }
