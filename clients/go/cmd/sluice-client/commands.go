@@ -59,7 +59,7 @@ func (a asked) tell(d sluice.Decision) error {
 		return printJSON(result{Approved: &d.Approved, Key: a.key, RequestID: d.RequestID, Uncounted: d.Uncounted,
 			RetryAfterSeconds: seconds(d.RetryAfter), Limit: d.Limit, Quota: quotasOf(d.Quota)})
 	case d.Approved:
-		a.messages.approved(d.RequestID)
+		a.messages.approved(d.RequestID, "")
 		return print(d.RequestID)
 	}
 	a.messages.failed(&sluice.DeniedError{Key: a.key, RetryAfter: d.RetryAfter, Limit: d.Limit})

@@ -175,21 +175,20 @@ func (m *messages) waits(progress sluice.Progress) {
 	m.news(event{Event: "waiting", Position: progress.Position, WaitMillis: &wait}, text)
 }
 
-// approved says that the wait is over, in JSON only.
-func (m *messages) approved(requestID string) {
-	m.news(event{Event: "approved", RequestID: requestID}, "")
+// approved says that the wait is over. Without --json it writes the text, if there is one.
+func (m *messages) approved(requestID, text string) {
+	m.news(event{Event: "approved", RequestID: requestID}, text)
 }
 
-// begins says how much may be approved at a time, as CMD begins. `hits` is how much CMD takes, if that was given.
-func (m *messages) begins(permit *sluice.Permit, hits string) {
-	text := ""
-	if len(permit.Quota) > 0 {
-		text = fmt.Sprintf("at most %d at a time", permit.Quota[0].Limit)
+// atATime says how much may be approved at a time, if Sluice has said it. `hits` is how much CMD takes, if that was given.
+func atATime(quota []sluice.Quota, hits string) string {
+	switch {
+	case len(quota) == 0:
+		return ""
+	case hits == "":
+		return fmt.Sprintf("at most %d at a time", quota[0].Limit)
 	}
-	if text != "" && hits != "" {
-		text += ", takes " + hits
-	}
-	m.news(event{Event: "approved", RequestID: permit.RequestID}, text)
+	return fmt.Sprintf("at most %d at a time, takes %s", quota[0].Limit, hits)
 }
 
 // lost says that the hold is lost, and CMD is ended.

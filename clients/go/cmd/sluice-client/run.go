@@ -23,7 +23,9 @@ const (
 // run runs CMD while it holds an approval. It returns the exit code.
 func run(a asked) (code int, err error) {
 	options := a.waitOptions()
-	options.DefaultMaxRequests = 1
+	if !a.values.has("max") {
+		options.DefaultMaxRequests = 1
+	}
 	if a.values.has("no-wait") {
 		options.MaxWait = sluice.NoWait
 	}
@@ -36,7 +38,7 @@ func run(a asked) (code int, err error) {
 			a.messages.unreleased(failure)
 		}
 	}()
-	a.messages.begins(permit, a.values.text("hits"))
+	a.messages.approved(permit.RequestID, atATime(permit.Quota, a.values.text("hits")))
 	child, err := a.start(permit)
 	if err != nil {
 		return 0, err
