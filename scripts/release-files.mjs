@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { BUILD_ARGUMENTS } from './lib/base-images.mjs';
 import { findProgram } from './lib/install-package.mjs';
 import { buildClient } from './lib/prepare.mjs';
 import { ROOT, run, stop } from './lib/run.mjs';
@@ -47,9 +48,7 @@ const PARTS = {
   },
   image: () => {
     const name = `sluice:${version}`;
-    const images = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'GO_IMAGE'];
-    const variables = images.flatMap((variable) => ['--build-arg', variable]);
-    run('docker', ['build', '--quiet', ...variables, '--tag', name, '.']);
+    run('docker', ['build', '--quiet', ...BUILD_ARGUMENTS, '--tag', name, '.']);
     run('docker', ['save', '--output', join(folder, `sluice_${version}_image.tar`), name]);
   },
 };

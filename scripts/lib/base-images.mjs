@@ -20,3 +20,9 @@ export function baseImages() {
 export function baseImage(name) {
   return baseImages().find(({ variable }) => variable === name).image;
 }
+
+/** The options of `docker build` that pass on another registry and other images, which Docker takes from the environment. */
+export const BUILD_ARGUMENTS = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'GO_IMAGE'].flatMap((name) => [
+  '--build-arg',
+  name,
+]);

@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
+import { BUILD_ARGUMENTS } from './base-images.mjs';
 import { findChromium } from './find-chromium.mjs';
 import { findClientPython } from './find-client-python.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
@@ -32,9 +33,7 @@ const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_regis
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
 if (host !== '') {
   // test/deploy/docker/build-image.ts builds the same image again, which takes only a moment.
-  const names = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE', 'GO_IMAGE'];
-  const variables = names.flatMap((name) => ['--build-arg', name]);
-  const build = ['build', '--quiet', ...variables, '--tag', docker.SLUICE_IMAGE, ROOT];
+  const build = ['build', '--quiet', ...BUILD_ARGUMENTS, '--tag', docker.SLUICE_IMAGE, ROOT];
   const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };
   spawnSync('docker', ['--host', host, ...build], options);
 }
