@@ -2,11 +2,10 @@
 // requests to real processes. Exits with 1 if an approval came out of turn or above the limit.
 import { demoOptions } from './demo/options.mjs';
 import { findRedisServer } from './lib/find-redis.mjs';
-import { build, installToRun } from './lib/prepare.mjs';
+import { prepareToRun } from './lib/prepare.mjs';
 
 const options = demoOptions();
-installToRun();
-build();
+await prepareToRun();
 const redisProgram = findRedisServer();
 
 // It imports packages and the build.

@@ -7,14 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
-import { build, installToRun } from './lib/prepare.mjs';
+import { prepareToRun } from './lib/prepare.mjs';
 import { ROOT, stop } from './lib/run.mjs';
 
 const BACKGROUND = '--background';
 const LOOK_EVERY_MILLIS = 50;
 
-installToRun();
-build();
+await prepareToRun();
 if (process.argv.includes(BACKGROUND)) await serveInBackground();
 else await import('../dist/main.js');
 

@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -17,9 +19,13 @@ export function installDependencies() {
   installIn('.');
 }
 
-/** Installs only the packages that the service needs to run, unless they are installed. */
-export function installToRun() {
+/** Installs only the packages that the service needs to run, and beside it compiles all, unless that is done. */
+export async function prepareToRun() {
+  const builder = spawn(process.execPath, [join(ROOT, 'scripts/build.mjs')], { stdio: npmOutput() });
+  process.on('exit', () => builder.kill());
   install('.', '--omit=dev', ({ dev, devOptional }) => !dev && !devOptional);
+  const [code] = await once(builder, 'exit');
+  if (code !== 0) process.exit(code ?? 1);
 }
 
 /** Installs all packages in the lock file of a folder, unless they are installed. */
