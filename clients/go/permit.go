@@ -28,8 +28,8 @@ type Permit struct {
 }
 
 // Permit waits for permission, and holds it until Release. Options.MaxWait can be [NoWait]. Options.Hold is 30 s by
-// default: so long after the last renewal the permit of a crashed process ends. With [NoHold] the permit is not renewed,
-// and ends with its window.
+// default: so long after the last renewal the permit of a crashed process ends. With [NoHold] the permit is not renewed:
+// without a Release, it ends with its window.
 //
 // The error is a DeniedError if Sluice denies the permit.
 func (c *Client) Permit(ctx context.Context, key string, options WaitOptions) (*Permit, error) {

@@ -99,7 +99,7 @@ export interface PermitOptions extends WaitOptions {
 export interface WithPermitOptions extends Omit<PermitOptions, 'holdMillis'> {
   /**
    * How long the permit of a worker that has crashed stays taken. Renewed every third of it while the work goes on.
-   * 30,000 by default. With `false` nothing is held: the permit ends with its window.
+   * 30,000 by default. With `false` nothing is renewed: if the work goes on longer, the permit ends with its window.
    */
   readonly holdMillis?: number | false | undefined;
   /** Called if the release at the end fails. The permit then ends with its hold. By default nobody is told. */

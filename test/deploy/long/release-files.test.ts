@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 import { provided } from '../../support/provided.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { KUBERNETES_VERSION } from '../rendered-objects.js';
 import { readManifest, ROOT } from '../repository-files.js';
 
 const MAKING_TIMEOUT_MILLIS = 600_000;
@@ -71,7 +72,8 @@ const isComplete = [go, python, helm].every((program) => program !== '');
   });
 
   test('have a chart that can be rendered', () => {
-    const rendered = run(helm, 'template', 'a', `sluice-${version}.tgz`);
+    const chart = `sluice-${version}.tgz`;
+    const rendered = run(helm, 'template', 'a', chart, '--kube-version', KUBERNETES_VERSION);
     expect(rendered).toContain(`image: "sluice:${version}"`);
   });
 });

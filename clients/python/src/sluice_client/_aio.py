@@ -57,7 +57,7 @@ class AsyncSluiceClient(Core):
         """Waits for permission, holds it while the block runs, and releases it.
 
         A task renews the hold. If the permit is lost, the block is cancelled, and raises SluicePermitLostError.
-        With `hold=False` the permit ends with its window. Raises SluiceDeniedError if it is denied.
+        With `hold=False` nothing is renewed: the permit may end with its window before. Raises SluiceDeniedError if denied.
         """
         block = asyncio.current_task()
         assert block is not None
