@@ -57,7 +57,8 @@ class AsyncSluiceClient(Core):
         """Waits for permission, holds it while the block runs, and releases it.
 
         A task renews the hold. If the permit is lost, the block is cancelled, and raises SluicePermitLostError.
-        With `hold=False` nothing is renewed: the permit may end with its window before. Raises SluiceDeniedError if denied.
+        With `hold=False` nothing is renewed: the permit may end before, with its window.
+        Raises SluiceDeniedError if it is denied.
         """
         block = asyncio.current_task()
         assert block is not None

@@ -133,7 +133,8 @@ class SluiceClient:
         """Waits for permission, holds it while the block runs, and releases it.
 
         A thread renews the hold. If the permit is lost, the block goes on: it asks `is_lost` or `raise_if_lost`.
-        With `hold=False` nothing is renewed: the permit may end with its window before. Raises SluiceDeniedError if denied.
+        With `hold=False` nothing is renewed: the permit may end before, with its window.
+        Raises SluiceDeniedError if it is denied.
         """
         permit, renewals = run(self._core._acquire(key, options))
         end: Callable[[], object] | None = None
