@@ -73,7 +73,7 @@ describe('the Python client', () => {
           /^```python\n((?:(?!```).*\n)*)```\n\n```text\n([\s\S]*?)^```$/gm,
         ),
       ]);
-      expect(examples).toHaveLength(5);
+      expect(examples).toHaveLength(4);
       for (const [, example = '', printed] of examples) {
         // A server on a unix socket knows no address of a visitor.
         const onSocket = example.replace('ASGITransport(app)', 'ASGITransport(app, client=None)');
