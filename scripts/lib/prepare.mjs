@@ -21,7 +21,9 @@ export function installDependencies() {
 
 /** Installs only the packages that the service needs to run, and beside it compiles all, unless that is done. */
 export async function prepareToRun() {
-  const builder = spawn(process.execPath, [join(ROOT, 'scripts/build.mjs')], { stdio: npmOutput() });
+  const builder = spawn(process.execPath, [join(ROOT, 'scripts/build.mjs')], {
+    stdio: npmOutput(),
+  });
   process.on('exit', () => builder.kill());
   install('.', '--omit=dev', ({ dev, devOptional }) => !dev && !devOptional);
   const [code] = await once(builder, 'exit');
