@@ -20,11 +20,11 @@ import { envoyOfEnvoyRatelimit } from '../gateways/envoy.js';
 import { startGateway } from '../gateways/gateway.js';
 
 /** The limits that docs/write-rules.md imports. A second would end within the test. */
-const LIMITS = /cat > limits\.yaml << 'END'\n(.*?)^END$/ms
+const LIMITS = /cat > \$folder\/limits\.yaml << 'END'\n(.*?)^END$/ms
   .exec(readText('docs/write-rules.md'))![1]!
   .replaceAll('unit: second', 'unit: hour');
 /** The settings with which the page about the switch starts Sluice, apart from its ports and its file. */
-const MAX_REQUESTS = /(?<=MAX_REQUESTS=)\d+(?= CONFIG_FILE=rules\.yaml)/.exec(
+const MAX_REQUESTS = /(?<=MAX_REQUESTS=)\d+(?= CONFIG_FILE=\$folder\/rules\.yaml)/.exec(
   readText('docs/from-envoy-ratelimit.md'),
 )![0];
 

@@ -1,7 +1,9 @@
+import { readdir } from 'node:fs/promises';
+
 import { CLIENT_PROGRAM } from '../client/command-line.js';
 import { redisProgram } from '../redis-process.js';
 import { useTemporaryFolder } from '../temporary-folder.js';
-import { pages } from './pages.js';
+import { pages, ROOT } from './pages.js';
 import { isOfDeployment, type ShellBlock, shellBlocks } from './shell-blocks.js';
 import { redisPrograms, ShellSession } from './shell-session.js';
 
@@ -79,6 +81,14 @@ class RunningPage {
     return this.#outputs![this.commands.blocks.indexOf(block)]!;
   }
 
+  /** The files that its commands have left, where a reader has the clone. */
+  async leftovers(): Promise<string[]> {
+    await Promise.allSettled(this.#outputs!);
+    const ofProject = await readdir(ROOT);
+    const names = await readdir(this.folder);
+    return names.filter((name) => !name.startsWith('.') && !ofProject.includes(name));
+  }
+
   async end(): Promise<void> {
     await this.#session?.end();
   }
@@ -125,6 +135,10 @@ export function describePages(all: readonly PageCommands[]): void {
       test.each(one.commands.blocks)(`${page}:$line prints what the page says`, async (block) => {
         const { printed, expected } = await one.output(block);
         expect(printed).toBe(expected);
+      });
+
+      test(`${page} leaves no file in the clone`, async () => {
+        expect(await one.leftovers()).toEqual([]);
       });
     },
   );

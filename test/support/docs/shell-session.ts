@@ -14,6 +14,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 /** The parts of an output that differ between runs and machines. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [UUID, '<id>'],
+  [/\S*\/tmp\.\w+/g, '<folder>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
   [/^Date: .*$/gm, 'Date: <time>'],
   [/\b(Retry-After|X-Correlation-ID): \S+/g, '$1: <varies>'],
@@ -144,7 +145,7 @@ export class ShellSession {
    * work, it takes minutes to build an image. Prints the log of a service that ends instead.
    */
   async #serve(code: string, address: string): Promise<void> {
-    const log = join(this.folder, 'served.log');
+    const log = join(this.folder, '.served.log');
     // curl's own retries are at least a second apart.
     const asking = `curl -s -o '${log}.health' ${address}/healthz`;
     const waiting = `{ kill -0 $! || { cat '${log}'; break; }; } 2> /dev/null; sleep 0.1`;
