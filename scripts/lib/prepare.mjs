@@ -19,30 +19,38 @@ export function installDependencies() {
   installIn('.');
 }
 
-/** Installs only the packages that the service needs to run, and beside it compiles all, unless that is done. */
+/** Installs only the packages that the service needs to run, and compiles all, unless that is done. */
 export async function prepareToRun() {
+  const isToRun = ({ dev, devOptional }) => !dev && !devOptional;
+  if (isInstalled('.', isToRun)) {
+    build();
+    return;
+  }
+  // Beside npm, which mostly waits for the network.
   const builder = spawn(process.execPath, [join(ROOT, 'scripts/build.mjs')], {
     stdio: npmOutput(),
   });
   process.on('exit', () => builder.kill());
-  install('.', '--omit=dev', ({ dev, devOptional }) => !dev && !devOptional);
-  const [code] = await once(builder, 'exit');
-  if (code !== 0) process.exit(code ?? 1);
+  install('.', '--omit=dev');
+  const [status] = await once(builder, 'exit');
+  endIfFailed('node', { status });
 }
 
 /** Installs all packages in the lock file of a folder, unless they are installed. */
 export function installIn(folder) {
-  install(folder, '--include=dev', () => true);
+  if (!isInstalled(folder, () => true)) install(folder, '--include=dev');
 }
 
-function install(folder, option, isWanted) {
+function isInstalled(folder, isWanted) {
   const there = lockedPackages(join(folder, 'node_modules', '.package-lock.json'));
   const wanted = Object.entries(lockedPackages(join(folder, 'package-lock.json')));
   // npm decides whether an optional package is for this platform.
-  const isThere = wanted
+  return wanted
     .filter(([path, entry]) => path !== '' && !entry.optional && isWanted(entry))
     .every(([path, { integrity }]) => there[path]?.integrity === integrity);
-  if (isThere) return;
+}
+
+function install(folder, option) {
   const words = ['ci', option, '--no-audit', '--no-fund'];
   endIfFailed('npm', installWithNpm(words, { cwd: join(ROOT, folder), stdio: npmOutput() }));
 }

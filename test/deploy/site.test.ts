@@ -46,6 +46,7 @@ describeInBrowser('the site of the pages', () => {
     await page.keyboard.press('Control+k');
     await page.fill('.VPLocalSearchBox input', 'max_requests_in_queue_per_group');
     await page.click('.VPLocalSearchBox .result[href*="/rule-fields"] >> nth=0');
+    await page.waitForURL(/rule-fields/);
     // The address changes before the page is there.
     await page.waitForSelector('main h1:has-text("Rule fields")');
     expect(await page.textContent('main')).toContain('max_requests_in_queue_per_group');

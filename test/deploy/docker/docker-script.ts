@@ -10,18 +10,11 @@ export function quotedWords(variable: 'SLUICE_TEST_KUSTOMIZE' | 'SLUICE_TEST_COM
 
 /** What a build and a composition take from the environment of the tests, as far as it is set. */
 export const DOCKER_VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
-  [
-    'HOME',
-    'NPM_CONFIG_REGISTRY',
-    'SLUICE_IMAGE',
-    'NODE_IMAGE',
-    'GO_IMAGE',
-    'REDIS_IMAGE',
-    'HAPROXY_IMAGE',
-  ].flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  }),
+  Object.entries(process.env).flatMap(([name, value]) =>
+    value !== undefined && /^(?:HOME|NPM_CONFIG_REGISTRY|[A-Z]+_IMAGE)$/.test(name)
+      ? [[name, value]]
+      : [],
+  ),
 );
 
 /** A script for sh in place of `docker`: it uses the engine of the tests, and a project of Compose of its own. */

@@ -50,6 +50,16 @@ const FLOOD = `
   console.log(JSON.stringify([first, condition, await flood()]));
 `;
 
+/** The bytes that are in use. */
+const USED = `
+  const used = () => {
+    // The first frees objects, a later one the buffers that they had.
+    for (let i = 0; i < 3; i += 1) gc();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+`;
+
 /** Prints how many bytes a key with one approval takes. */
 const MEASURE = `
   import { ownLimit } from '${DIST}/limiter/limits.js';
@@ -59,12 +69,7 @@ const MEASURE = `
   const clock = { now: () => 0, after: () => () => {} };
   const policy = { limits: [ownLimit(3_600_000, 10)], maxRequestsInQueue: 0 };
   const limiter = new MemoryLimiter({ current: { policyOf: () => policy } }, clock);
-  const used = () => {
-    // The first frees objects, a later one the buffers that they had.
-    for (let i = 0; i < 3; i += 1) gc();
-    const { heapUsed, arrayBuffers } = process.memoryUsage();
-    return heapUsed + arrayBuffers;
-  };
+  ${USED}
   const before = used();
   for (let key = 0; key < KEYS; key += 1) await limiter.check({ key: 'key-number-' + key, canWait: false });
   console.log((used() - before) / KEYS, limiter.waiting);
@@ -125,12 +130,7 @@ const COUNT = `
   const totals = { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 };
   const keys = new CountedKeys({ waiting: () => 0 }, clock, async () => totals);
   keys.start();
-  const used = () => {
-    // The first frees objects, a later one the buffers that they had.
-    for (let i = 0; i < 3; i += 1) gc();
-    const { heapUsed, arrayBuffers } = process.memoryUsage();
-    return heapUsed + arrayBuffers;
-  };
+  ${USED}
   const before = used();
   for (let step = 0; step < 500; step += 1) {
     for (let i = 0; i < 300; i += 1) keys.record('busy ' + i, { outcome: 'approved' }, 1, false);

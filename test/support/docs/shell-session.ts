@@ -14,7 +14,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 /** The parts of an output that differ between runs and machines. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [UUID, '<id>'],
-  [/\S*\/tmp\.\w+/g, '<folder>'],
+  [/(?:\/[\w.-]+)*\/tmp\.\w+/g, '<folder>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
   [/^Date: .*$/gm, 'Date: <time>'],
   [/\b(Retry-After|X-Correlation-ID): \S+/g, '$1: <varies>'],
