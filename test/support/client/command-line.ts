@@ -20,8 +20,10 @@ export interface RunningCommand {
   readonly stderr: string;
   /** Resolves when it has ended. @returns its exit code, or the signal that ended it */
   readonly ended: Promise<number | NodeJS.Signals>;
-  /** Resolves once it has written what `pattern` finds. @throws Error if it ends without that */
+  /** Resolves once its standard output has what `pattern` finds. @throws Error if it ends without that */
   written(pattern: RegExp): Promise<RegExpExecArray>;
+  /** The same for its standard error, whose messages have the key, and so much that a pattern may find. */
+  reported(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
   /** Writes to its standard input, or types on its terminal. */
   type(text: string): void;
@@ -47,7 +49,11 @@ export type StartCommand = (args: readonly string[], options?: StartOptions) => 
 export function useCommandLine(): StartCommand {
   const running = new Set<ChildProcess>();
   afterEach(() => {
-    for (const child of running) child.kill('SIGKILL');
+    for (const child of running) {
+      child.kill('SIGKILL');
+      // A CMD that is left would keep them open, and the tests from ending.
+      for (const stream of child.stdio) stream?.destroy();
+    }
     running.clear();
   });
   return (args, options = {}) => {
@@ -94,6 +100,12 @@ function observed(child: ChildProcess): RunningCommand {
     hasEnded = true;
     return (code ?? signal) as number | NodeJS.Signals;
   });
+  const found = (stream: keyof typeof texts, pattern: RegExp) =>
+    until(() => {
+      const match = pattern.exec(texts[stream]);
+      if (match || !hasEnded) return match ?? false;
+      throw new Error(`ended without ${pattern.source}: ${JSON.stringify(texts)}`);
+    });
   return {
     pid: pid!,
     get stdout() {
@@ -103,12 +115,8 @@ function observed(child: ChildProcess): RunningCommand {
       return texts.stderr;
     },
     ended,
-    written: (pattern) =>
-      until(() => {
-        const found = pattern.exec(texts.stdout) ?? pattern.exec(texts.stderr);
-        if (found || !hasEnded) return found ?? false;
-        throw new Error(`ended without ${pattern.source}: ${JSON.stringify(texts)}`);
-      }),
+    written: (pattern) => found('stdout', pattern),
+    reported: (pattern) => found('stderr', pattern),
     signal: (signal) => void child.kill(signal),
     type: (text) => void stdin!.write(text),
     endInput: () => void stdin!.end(),

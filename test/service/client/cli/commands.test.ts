@@ -135,7 +135,7 @@ describeCommandLine('sluice-client', () => {
       await send(app.url, 'POST', `/rate/${key}`);
 
       const command = start(['check', key, '--wait'], { env: { SLUICE_URL: app.url } });
-      await command.written(/waits/);
+      await command.reported(/waits/);
       command.signal('SIGTERM');
 
       expect(await command.ended).toBe(143);

@@ -87,10 +87,10 @@ describeCommandLine('sluice-client run', () => {
     await first.written(/at work/);
 
     const second = run(key, '--', 'echo', 'done');
-    await second.written(/\n/);
+    await second.reported(/\n/);
     expect(second.stderr).toBe(`sluice-client: ${key}: waits, position 1, at least 60 min\n`);
     const third = run(key, '--json', '--', 'echo', 'done');
-    await third.written(/waiting/);
+    await third.reported(/waiting/);
     const quiet = run(key, '--quiet', '--', 'echo', 'done');
     await untilWaiting(app.url, key, 3);
     first.endInput();
@@ -229,7 +229,7 @@ describeCommandLine('sluice-client run', () => {
     await send(app.url, 'POST', `/rate/${key}?maxRequests=1`);
 
     const command = run(key, '--json', '--', 'sh', '-c', 'exit 4');
-    await command.written(/waiting/);
+    await command.reported(/waiting/);
     command.closeErrors();
     await send(app.url, 'POST', `/rate/${key}?maxRequests=2`);
 
@@ -271,7 +271,7 @@ describeCommandLine('sluice-client run', () => {
 
       const command = run(key, '--', 'echo', 'CMD');
       await untilWaiting(app.url, key, 1);
-      await command.written(/waits/);
+      await command.reported(/waits/);
       command.signal(signal);
 
       expect(await command.ended).toBe(128 + constants.signals[signal]);
@@ -428,19 +428,19 @@ describeCommandLine('sluice-client run', () => {
       const key = uniqueKey();
       const script = `trap 'echo cleaned; exit 3' TERM; while :; do sleep 0.1; done`;
 
-      const command = run(key, '--timeout', '1s', '--', 'sh', '-c', script);
+      const command = run(key, '--timeout', '2s', '--', 'sh', '-c', script);
 
       expect(await command.ended).toBe(124);
       expect(command.stdout).toBe('cleaned\n');
       expect(command.stderr).toContain(
-        `sluice-client: ${key}: CMD has run for 1s, and is ended by --timeout\n`,
+        `sluice-client: ${key}: CMD has run for 2s, and is ended by --timeout\n`,
       );
       expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
     });
 
     test('ends CMD and its children by SIGKILL after the grace', async () => {
       const key = uniqueKey();
-      const options = ['--timeout=500ms', '--grace=200ms', '--json', '--quiet'];
+      const options = ['--timeout=2s', '--grace=200ms', '--json', '--quiet'];
 
       const command = run(key, ...options, '--', 'sh', '-c', IGNORES_SIGTERM);
       const [, group] = await command.written(/(\d+) (\S+)\./);
