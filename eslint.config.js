@@ -233,6 +233,10 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       'max-lines': 'off',
+      'no-restricted-imports': [
+        'error',
+        { name: 'fast-check', message: 'import test/support/properties.js, which sets the seed' },
+      ],
       'no-restricted-syntax': [
         'error',
         ...[

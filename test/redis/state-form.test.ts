@@ -18,7 +18,12 @@ let key: string;
 let state: string;
 
 beforeEach(async () => {
-  const settings = parseSettings({ REDIS_URL: redis.url, MAX_REQUESTS_PER_WINDOW: '2' });
+  const settings = parseSettings({
+    REDIS_URL: redis.url,
+    STORE_TIMEOUT_MILLIS: '30000',
+    WINDOW_MILLIS: '3600000',
+    REPLICA_LEASE_MILLIS: '60000',
+  });
   log = recordLog();
   const rules = withoutRules(settings);
   ({ limiter } = await createLimiter(settings, rules, 'replica', log.logger, unobserved));

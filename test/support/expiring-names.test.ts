@@ -26,7 +26,7 @@ describeWithRedisProgram('the check for lingering names', () => {
 
   test('reports a name that is extended or created during the check', async () => {
     const name = uniqueKey();
-    await redis.client.set(`${name}-1`, '', 'PX', 1000);
+    await redis.client.set(`${name}-1`, '', 'PX', 20_000);
     const looking = look(`${name}*`);
     // These commands are on the same connection, so they come after the first look.
     await redis.client.pexpiretime(`${name}-1`);

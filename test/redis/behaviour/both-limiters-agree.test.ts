@@ -1,5 +1,3 @@
-import fc from 'fast-check';
-
 import { extent } from '../../support/extent.js';
 import { createMemoryHarness, redisHarnessFactory } from '../../support/limiter-harness.js';
 import {
@@ -13,6 +11,7 @@ import {
 } from '../../support/lockstep/sequences.js';
 import type { Step } from '../../support/lockstep/step.js';
 import { Subject } from '../../support/lockstep/subject.js';
+import fc from '../../support/properties.js';
 import { useRedis } from '../../support/use-redis.js';
 
 describe('the embedded and the Redis limiter', () => {

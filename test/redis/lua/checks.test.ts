@@ -1,5 +1,3 @@
-import fc from 'fast-check';
-
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import {
@@ -13,6 +11,7 @@ import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { type KeyNames, KeyNaming } from '../../../src/redis/shared/key-names.js';
 import { extent } from '../../support/extent.js';
 import { type DeclaredLimits, keyLimits } from '../../support/limits.js';
+import fc from '../../support/properties.js';
 import { startOfControlledTime } from '../../support/redis-time.js';
 import { OPERATION } from '../../support/redis-user.js';
 import { SCRIPT_CALLER } from '../../support/script-caller.js';

@@ -1,9 +1,9 @@
 import { jest } from '@jest/globals';
-import fc from 'fast-check';
 
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { FurtherLimit } from '../../support/further-limits.js';
 import type { DeclaredLimits } from '../../support/limits.js';
+import fc from '../../support/properties.js';
 import {
   TEST_LEASE_MILLIS,
   useScriptHarness,

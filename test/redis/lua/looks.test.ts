@@ -1,5 +1,3 @@
-import fc from 'fast-check';
-
 import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import type { PeekRequest, RequestStatus } from '../../../src/limiter/limiter.js';
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
@@ -7,6 +5,7 @@ import type { QueueList } from '../../../src/limiter/queue-order.js';
 import { extent } from '../../support/extent.js';
 import { group, lane } from '../../support/instance-in-memory.js';
 import { contentsOfKey } from '../../support/key-contents.js';
+import fc from '../../support/properties.js';
 import {
   TEST_LEASE_MILLIS,
   type TestReplica,

@@ -1,7 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
-import fc from 'fast-check';
-
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
@@ -11,6 +9,7 @@ import { useRawCalls } from '../../support/grpc-raw.js';
 import { useGrpcServices } from '../../support/grpc-service.js';
 import { approve, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
+import fc from '../../support/properties.js';
 import { quotaOf } from '../../support/quota.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { StoreLimiterStub } from '../../support/store-limiter-stub.js';

@@ -1,8 +1,7 @@
-import fc from 'fast-check';
-
 import { type Algorithm, DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
 import type { QueueList } from '../../../src/limiter/queue-order.js';
 import type { FurtherLimit } from '../limits.js';
+import fc from '../properties.js';
 import { KEYS } from './step.js';
 
 /** Limits that differ by their prototypes alone, as drawn records may, count as others. */

@@ -1,6 +1,5 @@
-import fc from 'fast-check';
-
 import { DEFAULT_ALGORITHM } from '../../../src/limiter/kinds/kinds.js';
+import fc from '../properties.js';
 import {
   algorithm,
   comeBack,

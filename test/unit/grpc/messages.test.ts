@@ -1,10 +1,9 @@
-import fc from 'fast-check';
-
 import { extent } from '../../support/extent.js';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
 import type { Entry } from '../../../src/grpc/messages.js';
 import { decodeRequest, encodeReply, UnreadableMessage } from '../../../src/grpc/message-codec.js';
 import { METHOD as method } from '../../support/grpc-gateway.js';
+import fc from '../../support/properties.js';
 
 /** Few characters, so that separators come often, and next to each other. */
 const text = fc.string({

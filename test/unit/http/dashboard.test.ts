@@ -55,7 +55,7 @@ const log = recordLog();
 
 test('no walk begins before a look, and looks at the same time share one walk', async () => {
   const limiter = new Listed(() => pagesOf([state('a')], [state('b')]));
-  const survey = new KeySurvey(limiter, log.logger);
+  const survey = new KeySurvey(limiter, log.logger, new ManualClock(0));
   expect(limiter.lists).toBe(0);
   const [first, second] = await Promise.all([survey.look(), survey.look()]);
 

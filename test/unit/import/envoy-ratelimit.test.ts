@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { stringify } from 'yaml';
 
 import { parseSettings } from '../../../src/config/settings.js';
@@ -14,6 +13,7 @@ import { RuleSet } from '../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../src/rules/rules.js';
 import { extent } from '../../support/extent.js';
 import { limitByEnvoy } from '../../support/import/envoy-lookup.js';
+import fc from '../../support/properties.js';
 
 const keyOf = keyTemplate('{domain}:{entries}');
 const UNLIMITED = { maximum: 1_000_000_000, windowMillis: 1000, isShadow: false };

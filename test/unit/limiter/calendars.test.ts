@@ -1,5 +1,3 @@
-import fc from 'fast-check';
-
 import {
   CALENDAR_UNITS,
   type CalendarUnit,
@@ -9,6 +7,7 @@ import { ZonedCalendar } from '../../../src/limiter/calendar/zoned-calendar.js';
 import { notATimeZone, timeZoneNamed } from '../../../src/limiter/calendar/time-zones.js';
 import { ownLimit } from '../../../src/limiter/limits.js';
 import { settleDelay } from '../../../src/limiter/settle-delay.js';
+import fc from '../../support/properties.js';
 import { ShortCalendar } from '../../support/short-calendar.js';
 
 const HOUR = 3_600_000;

@@ -30,7 +30,11 @@ interface PrivatePart {
 async function inHandler<T>(of: (request: IncomingMessage, response: ServerResponse) => T) {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const asked = get({ port: (server.address() as AddressInfo).port, agent: false });
+  const asked = get({
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    agent: false,
+  });
   asked.on('error', () => undefined);
   const [request, response] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
   const found = of(request, response);

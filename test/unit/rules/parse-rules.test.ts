@@ -1,5 +1,3 @@
-import fc from 'fast-check';
-
 import { parseRules } from '../../../src/rules/parse-rules.js';
 import { extent } from '../../support/extent.js';
 import { RulesError } from '../../../src/rules/positioned-yaml.js';
@@ -7,6 +5,7 @@ import { parseSettings } from '../../../src/config/settings.js';
 import type { KeyPolicy } from '../../../src/rules/policy.js';
 import { RuleSet } from '../../../src/rules/rule-set.js';
 import { defaultPolicy } from '../../../src/rules/rules.js';
+import fc from '../../support/properties.js';
 
 /** GoCC's own example: https://gigurra.github.io/gocc/guide/configuration/ */
 const GOCC = `{

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 
-import fc from 'fast-check';
-
 import type { KeyLimits } from '../../../../src/limiter/limiter.js';
 import { DEFAULT_ALGORITHM } from '../../../../src/limiter/kinds/kinds.js';
 import { type Limit, ownLimit } from '../../../../src/limiter/limits.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { keyLimits } from '../../../support/limits.js';
+import fc from '../../../support/properties.js';
 import { ShortCalendar } from '../../../support/short-calendar.js';
 import { Approvals } from '../../../../src/limiter/memory/approvals.js';
 import { Heap, type HeapItem } from '../../../../src/limiter/memory/heap.js';

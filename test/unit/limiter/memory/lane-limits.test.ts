@@ -1,9 +1,8 @@
-import fc from 'fast-check';
-
 import type { QueueList } from '../../../../src/limiter/queue-order.js';
 import { extent } from '../../../support/extent.js';
 import { InstanceInMemory, lane } from '../../../support/instance-in-memory.js';
 import type { DeclaredLimits, FurtherLimit } from '../../../support/limits.js';
+import fc from '../../../support/properties.js';
 
 const INTERACTIVE = lane('interactive', 30_000);
 const BATCH = lane('batch');

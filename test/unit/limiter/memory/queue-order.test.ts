@@ -1,8 +1,7 @@
-import fc from 'fast-check';
-
 import type { QueueList } from '../../../../src/limiter/queue-order.js';
 import { extent } from '../../../support/extent.js';
 import { group, InstanceInMemory, lane, idOf } from '../../../support/instance-in-memory.js';
+import fc from '../../../support/properties.js';
 import { TurnsAccount } from '../../../support/turns-account.js';
 
 /** One request for each window. */

@@ -1,10 +1,9 @@
-import fc from 'fast-check';
-
 import type { Algorithm } from '../../../../src/limiter/kinds/kinds.js';
 import { Instance } from '../../../../src/limiter/memory/instance.js';
 import { MemoryBudget } from '../../../../src/limiter/memory/memory-budget.js';
 import { extent } from '../../../support/extent.js';
 import { keyLimits } from '../../../support/limits.js';
+import fc from '../../../support/properties.js';
 import { startOfControlledTime } from '../../../support/redis-time.js';
 
 const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity, maxGroupsPerKey: Infinity };

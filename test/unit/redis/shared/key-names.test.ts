@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { pino } from 'pino';
 
@@ -8,6 +7,7 @@ import { type KeyNames, KeyNaming, storedNames } from '../../../../src/redis/sha
 import { Listing } from '../../../../src/redis/listing.js';
 import { CallerHistory, UNKNOWN_HISTORY } from '../../../../src/redis/caller-history.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import fc from '../../../support/properties.js';
 
 const naming = new KeyNaming('sluice:');
 
