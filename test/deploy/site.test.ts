@@ -38,6 +38,8 @@ describeInBrowser('the site of the pages', () => {
   async function opened(path: string, width: number): Promise<Page> {
     const { page } = await open(url + path, { viewport: { width, height: 800 } });
     await page.waitForLoadState('networkidle');
+    // Until Vue has taken over, the page ignores keys.
+    await page.waitForFunction("document.querySelector('#app')?.__vue_app__ !== undefined");
     return page;
   }
 

@@ -15,13 +15,14 @@ const given = new Set<number>();
 /** A port of 127.0.0.1 that is free and has not been given to this test file before. */
 export async function freePort(): Promise<number> {
   const worker = Number(process.env.JEST_WORKER_ID ?? 1) % WORKERS;
-  for (;;) {
+  while (given.size < PORTS_PER_WORKER) {
     const offset = Math.floor(Math.random() * PORTS_PER_WORKER);
     const port = FIRST_PORT + worker * PORTS_PER_WORKER + offset;
     if (given.has(port)) continue;
     given.add(port);
     if (await isFree(port)) return port;
   }
+  throw new Error(`this file has asked for all ${PORTS_PER_WORKER} ports of its worker`);
 }
 
 async function isFree(port: number): Promise<boolean> {
