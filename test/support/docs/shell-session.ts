@@ -18,6 +18,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
   [/^Date: .*$/gm, 'Date: <time>'],
   [/\b(Retry-After|X-Correlation-ID): \S+/g, '$1: <varies>'],
+  [/\bin \d+ s\b/g, 'in <varies> s'],
   [/;t=\d+/g, ';t=<varies>'],
   [/"millisToRoom":\d+(?:\.\d+)?/g, '"millisToRoom":<decimal>'],
   [/"(responseTime|remotePort)":\d+/g, '"$1":<number>'],
