@@ -20,6 +20,8 @@ const GROUP = extent(100, 250);
 const GROUPS = extent(1, 4);
 /** On a busy machine. */
 const TIMEOUT_MILLIS = 240_000;
+/** Not over before a grant is on its way. A test waits for it. */
+const GRANTED_MILLIS = 2500;
 /** Waits whose DELETE arrives before them. */
 const OVERTAKEN = 20;
 
@@ -116,7 +118,7 @@ describe.each(ways)(
     test('is given back after a time-out', async () => {
       const key = uniqueKey();
       const permit = await staying.permit(key, HELD);
-      const asked = ask(leavingClient(keep), key, { timeoutMillis: 1000 });
+      const asked = ask(leavingClient(keep), key, { timeoutMillis: GRANTED_MILLIS });
       await untilWaiting(app.url, key, 1);
       proxy.toClient.pause();
       await staying.release(key, permit);

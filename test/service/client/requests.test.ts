@@ -321,7 +321,7 @@ describe('with the fake timers of Jest', () => {
 
     expect(await asking.check('a')).toMatchObject({ approved: true });
     const renewed = () => server.calls.some(({ method }) => method === 'PUT');
-    await asking.withPermit('b', () => until(renewed), { holdMillis: 300 });
+    await asking.withPermit('b', () => until(renewed), { holdMillis: 4000 });
     expect(server.calls.map(({ method }) => method)).toEqual(
       expect.arrayContaining(['POST', 'PUT', 'DELETE']),
     );

@@ -22,7 +22,7 @@ const PROGRAM = fileURLToPath(
   new URL('../../support/client/work-with-permit.mjs', import.meta.url),
 );
 
-/** A process whose work has a permit of a key, with a maximum of one and a hold of 1000 ms. */
+/** A process whose work has a permit of a key, with a maximum of one and a hold of 3000 ms. */
 export interface Worker {
   readonly requestId: string;
   /** Resolves when it has ended. @returns its exit code, or the signal that ended it */
@@ -51,8 +51,12 @@ function useWorkers(): (url: string, key: string, work: Work) => Promise<Worker>
 }
 
 const WINDOW_MILLIS = 100;
+/** So long that a machine that stalls between two renewals does not end it. The first renewal comes after a third. */
+const HOLD_MILLIS = 4000;
+/** What one renewal puts the end of a hold off by, at least. */
+const RENEWED_MILLIS = 1000;
 /** The least hold. */
-const HOLD_MILLIS = 1000;
+const LEAST_HOLD_MILLIS = 1000;
 const ONE = { maxRequests: 1, holdMillis: HOLD_MILLIS };
 
 const redis = useRedis();
@@ -83,7 +87,8 @@ describe('a permit', () => {
     const key = uniqueKey();
 
     const work = async (signal: AbortSignal, requestId: string) => {
-      await holds.untilProlonged(key, requestId, HOLD_MILLIS);
+      // By two renewals.
+      await holds.untilProlonged(key, requestId, HOLD_MILLIS / 2);
       const other = await client.check(key);
       return [signal.aborted, other.approved, (await state(key)).NumHeld];
     };
@@ -122,10 +127,11 @@ describe('a permit', () => {
         client.withPermit(
           'shadow',
           async (signal, uncounted) => {
-            await holds.untilProlonged('shadow', counted, HOLD_MILLIS / 2);
+            // By then a renewal of the uncounted one would have failed.
+            await holds.untilProlonged('shadow', counted, RENEWED_MILLIS);
             return [signal.aborted, await client.renew('shadow', uncounted)];
           },
-          { holdMillis: HOLD_MILLIS },
+          { holdMillis: LEAST_HOLD_MILLIS },
         ),
       { holdMillis: HOLD_MILLIS },
     );
@@ -210,7 +216,7 @@ describe("the caller's signal", () => {
     const key = uniqueKey();
     const { signal } = new AbortController();
     const work = async (own: AbortSignal, requestId: string) => {
-      await holds.untilProlonged(key, requestId, HOLD_MILLIS / 2);
+      await holds.untilProlonged(key, requestId, RENEWED_MILLIS);
       return own;
     };
 
@@ -288,60 +294,63 @@ test('work is told that its permit was released by another, and nothing releases
 });
 
 describe('on a network that fails', () => {
-  let proxy: FaultProxy;
-  let url: string;
-  beforeEach(async () => {
-    proxy = await startFaultProxy(Number(new URL(replicas[0].url).port));
-    url = `http://127.0.0.1:${proxy.port}`;
-  });
+  const proxies: FaultProxy[] = [];
   afterEach(() => {
-    proxy.stop();
+    for (const proxy of proxies.splice(0)) proxy.stop();
   });
+  const startProxy = async () => {
+    const proxy = await startFaultProxy(Number(new URL(replicas[0].url).port));
+    proxies.push(proxy);
+    return { proxy, url: `http://127.0.0.1:${proxy.port}` };
+  };
 
-  const silence = () => {
+  const silence = (proxy: FaultProxy) => {
     proxy.toServer.swallow();
   };
-  const refuse = () => {
+  const refuse = (proxy: FaultProxy) => {
     proxy.refuse();
     proxy.cut();
   };
 
-  test.each([
-    ['refuses connections', refuse],
-    ['is silent', silence],
-  ])('a permit is lost if Sluice %s for longer than the hold', async (_, fail) => {
-    const key = uniqueKey();
-    const { methods, fetch } = notingFetch();
-    const client = new SluiceClient({ url, fetch });
+  test('a permit is lost if Sluice refuses connections or is silent for longer than the hold', async () => {
+    const loseBy = async (fail: (proxy: FaultProxy) => void) => {
+      const key = uniqueKey();
+      const { proxy, url } = await startProxy();
+      const { methods, fetch } = notingFetch();
+      const client = new SluiceClient({ url, fetch });
 
-    const work = async (signal: AbortSignal, requestId: string) => {
-      await holds.untilProlonged(key, requestId, HOLD_MILLIS / 2);
-      fail();
-      return untilLost(signal);
+      const work = (signal: AbortSignal) => {
+        fail(proxy);
+        return untilLost(signal);
+      };
+      const reason = await client.withPermit(key, work, ONE);
+
+      expect(reason).toBeInstanceOf(SluicePermitLostError);
+      expect(reason).toMatchObject({ key });
+      expect((reason as Error).cause).toBeInstanceOf(SluiceUnavailableError);
+      expect(methods).not.toContain('DELETE');
     };
-    const reason = await client.withPermit(key, work, ONE);
 
-    expect(reason).toBeInstanceOf(SluicePermitLostError);
-    expect(reason).toMatchObject({ key });
-    expect((reason as Error).cause).toBeInstanceOf(SluiceUnavailableError);
-    expect(methods).not.toContain('DELETE');
+    // At the same time, since each takes as long as the hold.
+    await Promise.all([loseBy(refuse), loseBy(silence)]);
   });
 
   test('a renewal that fails is sent again, so that the permit is kept', async () => {
     const key = uniqueKey();
+    const { proxy, url } = await startProxy();
     const client = new SluiceClient(url);
 
     const work = async (signal: AbortSignal, requestId: string) => {
       const before = proxy.toServer.bytesIn;
-      silence();
+      silence(proxy);
       await until(() => proxy.toServer.bytesIn > before);
       proxy.toServer.pass();
       proxy.cut();
-      await holds.untilProlonged(key, requestId, 1000);
+      await holds.untilProlonged(key, requestId, RENEWED_MILLIS);
       return signal.aborted;
     };
 
-    expect(await client.withPermit(key, work, { maxRequests: 1, holdMillis: 3000 })).toBe(false);
+    expect(await client.withPermit(key, work, ONE)).toBe(false);
   });
 });
 
@@ -358,7 +367,7 @@ test('renewals without an answer follow one another until the hold has lapsed', 
   };
   const client = new SluiceClient({ url: server.url, fetch: counting });
 
-  const reason = await client.withPermit('a', untilLost, { holdMillis: HOLD_MILLIS });
+  const reason = await client.withPermit('a', untilLost, { holdMillis: LEAST_HOLD_MILLIS });
 
   expect(reason).toMatchObject({ key: 'a', requestId: 'id' });
   expect(most).toBe(1);

@@ -21,5 +21,5 @@ await new SluiceClient(url).withPermit(
     console.log(requestId);
     return WORK[work](signal);
   },
-  { maxRequests: 1, holdMillis: 1000 },
+  { maxRequests: 1, holdMillis: 3000 },
 );

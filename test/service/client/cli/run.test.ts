@@ -131,7 +131,7 @@ describeCommandLine('sluice-client run', () => {
   test('renews a hold that is shorter than CMD', async () => {
     const key = uniqueKey();
 
-    const command = run(key, '--hold', '3s', '--', 'sh', '-c', 'echo $SLUICE_REQUEST_ID; cat');
+    const command = run(key, '--hold', '4s', '--', 'sh', '-c', 'echo $SLUICE_REQUEST_ID; cat');
     const [id] = await command.written(/[0-9a-f-]{36}/);
     await holds.untilProlonged(key, id, 1000);
     command.endInput();
@@ -281,9 +281,12 @@ describeCommandLine('sluice-client run', () => {
   );
 
   describe('after its hold is lost', () => {
+    /** So long that it does not lapse before a renewal, which comes after a third of it and notices the loss. */
+    const HOLD = '4s';
+
     test('ends CMD and its children: by SIGTERM, and after the grace by SIGKILL', async () => {
       const key = uniqueKey();
-      const options = ['--hold', '1s', '--grace', '200ms'];
+      const options = ['--hold', HOLD, '--grace', '200ms'];
 
       const command = run(key, ...options, '--', 'sh', '-c', IGNORES_SIGTERM);
       const [, group, id] = await command.written(/(\d+) (\S+)\./);
@@ -300,7 +303,7 @@ describeCommandLine('sluice-client run', () => {
       const key = uniqueKey();
       const script = `trap 'echo cleaned; exit 3' TERM; echo $SLUICE_REQUEST_ID.; while :; do sleep 0.1; done`;
 
-      const command = run(key, '--json', '--hold', '1s', '--', 'sh', '-c', script);
+      const command = run(key, '--json', '--hold', HOLD, '--', 'sh', '-c', script);
       const [, id] = await command.written(/([0-9a-f-]{36})\./);
       await send(app.url, 'DELETE', `/rate/${key}/${id}`);
 
@@ -316,7 +319,7 @@ describeCommandLine('sluice-client run', () => {
       const child = `sh -c 'trap "" TERM; echo deaf.; exec sleep 1000'`;
       const script = `${child} & echo "$$ $SLUICE_REQUEST_ID."; wait`;
 
-      const command = run(key, '--hold=1s', '--grace=200ms', '--', 'sh', '-c', script);
+      const command = run(key, `--hold=${HOLD}`, '--grace=200ms', '--', 'sh', '-c', script);
       const [, group, id] = await command.written(/(\d+) (\S{36})\./);
       await command.written(/deaf/);
       await send(app.url, 'DELETE', `/rate/${key}/${id}`);
