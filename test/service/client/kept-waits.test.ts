@@ -12,6 +12,7 @@ import {
   useRecordingServers,
 } from '../../support/client/recording-server.js';
 import { freePort } from '../../support/free-port.js';
+import { until } from '../../support/until.js';
 
 const serve = useRecordingServers();
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -41,6 +42,9 @@ const handOver = (call: RecordedCall): void => {
 
 const queryOf = ({ path }: RecordedCall) => new URL(path, 'http://a').searchParams;
 const idOf = (call: RecordedCall) => queryOf(call).get('requestId');
+/** How long a request asks Sluice to wait, in s. */
+const secondsOf = ({ headers }: RecordedCall) =>
+  Number(/^wait=(\d+)$/.exec(String(headers.prefer))![1]);
 const waitsOf = ({ calls }: RecordingServer) => calls.filter(({ method }) => method === 'POST');
 const releasesOf = ({ calls }: RecordingServer) =>
   calls.filter(({ method }) => method === 'DELETE').flatMap(({ elements }) => elements);
@@ -149,34 +153,42 @@ describe('a wait asks again with its id', () => {
   });
 
   test('at most once a second while another request takes its place over', async () => {
-    const times: number[] = [];
+    let endedAt = 0;
     const server = await serve((call) => {
-      times.push(performance.now());
-      if (times.length < 3) call.fail(409, TAKEN_OVER);
+      endedAt = performance.now();
+      if (server.calls.length < 3) call.fail(409, TAKEN_OVER);
       else approve(call);
     });
+    const begunAt = performance.now();
 
     expect(await new SluiceClient(server.url).wait('a')).toMatchObject({ approved: true });
 
     expect(new Set(server.calls.map(idOf)).size).toBe(1);
-    const [begin = 0, , end = 0] = times;
+    expect(server.calls).toHaveLength(3);
     // A timer may fire a part of a millisecond early.
-    expect(end - begin).toBeGreaterThan(1900);
+    expect(endedAt - begunAt).toBeGreaterThan(1900);
   });
 
   test('in shorter requests if two are cut', async () => {
+    const receivedAt: number[] = [];
+    const cutAt: number[] = [];
     const server = await serve((call) => {
+      receivedAt.push(performance.now());
+      const cut = () => {
+        cutAt.push(performance.now());
+        lose(call);
+      };
       if (server.calls.length > 2) approve(call);
-      else setTimeout(lose, 1500, call);
+      else setTimeout(cut, 1100);
     });
 
     await new SluiceClient(server.url).wait('a');
 
-    expect(server.calls.map(({ headers }) => headers.prefer)).toEqual([
-      'wait=25',
-      'wait=25',
-      'wait=1',
-    ]);
+    const [first, second, third] = server.calls.map(secondsOf);
+    expect([first, second]).toEqual([25, 25]);
+    // Half of what the second lasted: it was sent after the first was cut, and was over before the third.
+    expect(third).toBeGreaterThanOrEqual(Math.ceil((cutAt[1]! - receivedAt[1]!) / 2000));
+    expect(third).toBeLessThanOrEqual(Math.ceil((receivedAt[2]! - cutAt[0]!) / 2000));
   });
 });
 
@@ -199,7 +211,7 @@ describe('a wait that fails', () => {
       else if (server.calls.length === 1) call.place(1, 1000);
       else call.fail(503, 'store unavailable', 0.1);
     });
-    const client = withoutRetries([server], { keepMillis: 1000, longPollMillis: 1 });
+    const client = withoutRetries([server], { keepMillis: 4000, longPollMillis: 1 });
 
     await expect(client.wait('a')).rejects.toMatchObject({
       message: 'store unavailable',
@@ -247,11 +259,13 @@ describe('a wait that fails', () => {
 });
 
 describe('a caller that leaves', () => {
-  const ways: readonly (readonly [string, WaitOptions, (leaving: AbortController) => void])[] = [
+  type Leave = (leaving: AbortController, server: RecordingServer) => unknown;
+  const ways: readonly (readonly [string, WaitOptions, Leave])[] = [
     [
       'by an abort',
       {},
-      (leaving) => {
+      async (leaving, server) => {
+        await server.call(0);
         leaving.abort();
       },
     ],
@@ -262,20 +276,24 @@ describe('a caller that leaves', () => {
     const server = await serve((call) => {
       if (call.elements.length > 0) approve(call);
     });
+    // The first request may be out of time before it arrives.
+    const asked: string[] = [];
+    const noting: typeof fetch = (input, init) => {
+      asked.push(input as string);
+      return fetch(input, init);
+    };
     const leaving = new AbortController();
-    const waiting = new SluiceClient(server.url).wait('a', { signal: leaving.signal, ...options });
-    const asked = await server.call(0);
+    const client = new SluiceClient({ url: server.url, fetch: noting });
+    const waiting = client.wait('a', { signal: leaving.signal, ...options });
 
-    leave(leaving);
+    await leave(leaving, server);
 
     const error: unknown = await waiting.catch((reason: unknown) => reason);
     if (options.timeoutMillis === undefined) expect(error).toBe(leaving.signal.reason);
     else expect(error).toBeInstanceOf(SluiceTimeoutError);
-    const release = await server.call(1);
-    expect(release).toMatchObject({
-      method: 'DELETE',
-      elements: [{ key: 'a', request_id: idOf(asked) }],
-    });
+    const released = await until(() => releasesOf(server)[0]);
+    const id = new URL(asked[0]!).searchParams.get('requestId');
+    expect(released).toEqual({ key: 'a', request_id: id });
   });
 
   test('releases once more after a second if Sluice does not know the id yet', async () => {
@@ -314,36 +332,59 @@ describe('a caller that leaves', () => {
 });
 
 describe('the longest wait', () => {
+  /**
+   * Waits, and demands that each request asks for what is left of the wait when it is sent. That is known from the times
+   * before and after: it is sent after the one before was received, and a second after that was sent.
+   */
+  const waitAtMost = async (
+    maxWaitMillis: number,
+    server: RecordingServer,
+    receivedAt: readonly number[],
+  ) => {
+    const before = performance.now();
+    const waiting = new SluiceClient(server.url).wait('a', { maxWaitMillis });
+    const after = performance.now();
+    const decision = await waiting;
+    const secondsAt = (begunAt: number, at: number) => {
+      const millisLeft = Math.max(0, begunAt + maxWaitMillis - at);
+      return Math.ceil(Math.min(25_000, millisLeft) / 1000);
+    };
+    let sentAfter = before;
+    for (const [i, call] of waitsOf(server).entries()) {
+      expect(secondsOf(call)).toBeGreaterThanOrEqual(secondsAt(before, receivedAt[i]!));
+      expect(secondsOf(call)).toBeLessThanOrEqual(secondsAt(after, sentAfter));
+      // A timer may fire a little early.
+      sentAfter = Math.max(receivedAt[i]!, sentAfter + 990);
+    }
+    return decision;
+  };
+
   test('is the same in all requests, the last of which ends with it', async () => {
+    const receivedAt: number[] = [];
     const server = await serve((call) => {
+      receivedAt.push(performance.now());
       if (server.calls.length === 3) call.fail(429, 'rate limit exceeded', 7);
       else call.place(1, 1000);
     });
 
-    const denied = await new SluiceClient(server.url).wait('a', { maxWaitMillis: 26_500 });
+    const denied = await waitAtMost(26_500, server, receivedAt);
 
     expect(denied).toEqual({ approved: false, retryAfterSeconds: 7 });
-    expect(server.calls.map(({ headers }) => headers.prefer)).toEqual([
-      'wait=25',
-      'wait=25',
-      'wait=25',
-    ]);
+    expect(server.calls).toHaveLength(3);
     expect(new Set(server.calls.map(({ path }) => path)).size).toBe(1);
   });
 
   test('bounds the wait also if the place was lost, and Sluice counts from another', async () => {
+    const receivedAt: number[] = [];
     const server = await serve((call) => {
-      if (call.elements.length > 0) approve(call);
-      else call.place(1, 4200);
+      if (call.elements.length > 0) return approve(call);
+      receivedAt.push(performance.now());
+      call.place(1, 4200);
     });
 
-    const denied = await new SluiceClient(server.url).wait('a', { maxWaitMillis: 1500 });
+    const denied = await waitAtMost(1500, server, receivedAt);
 
     expect(denied).toEqual({ approved: false, retryAfterSeconds: 5 });
-    expect(server.calls.map(({ headers }) => headers.prefer).slice(0, 2)).toEqual([
-      'wait=2',
-      'wait=1',
-    ]);
     await server.call(waitsOf(server).length);
     expect(releasesOf(server)).toEqual([{ key: 'a', request_id: idOf(await server.call(0)) }]);
   });
