@@ -144,7 +144,7 @@ describe.each(ways)('a %s', (_, ask) => {
 });
 
 describe('on a network that fails', () => {
-  const app = useApp();
+  const app = useApp(() => ({ WINDOW_MILLIS: '3600000' }));
   let proxy: FaultProxy;
   let url: string;
   beforeEach(async () => {

@@ -1,19 +1,22 @@
 import express, { type Request } from 'express';
 
 import { rateLimit, type RateLimitOptions, SluiceClient } from '../../../clients/node/src/index.js';
+import { type AppByRules, serveByRules } from '../../support/app-by-rules.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { freePort } from '../../support/free-port.js';
 import { type ServedApp, serve } from '../../support/http-app.js';
 import { begin, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useApp } from '../../support/use-apps.js';
 
-const sluice = useApp(() => ({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' }));
+/** Its clock stands still. */
+let sluice: AppByRules;
 let client: SluiceClient;
-beforeAll(() => {
+beforeAll(async () => {
+  sluice = await serveByRules([], { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
   client = new SluiceClient(sluice.url);
 });
+afterAll(() => sluice.close());
 
 const served: ServedApp[] = [];
 afterEach(() => Promise.all(served.splice(0).map((app) => app.close())));

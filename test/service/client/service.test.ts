@@ -5,6 +5,7 @@ import type * as Taken from '../../../clients/node/src/api.js';
 import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../clients/node/src/index.js';
 import type * as Bulk from '../../../src/api/bulk-schemas.js';
 import type { ErrorCode } from '../../../src/service/errors.js';
+import { useAppsByRules } from '../../support/app-by-rules.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { begin } from '../../support/http-client.js';
@@ -46,10 +47,17 @@ beforeAll(() => {
   client = new SluiceClient(app.url);
 });
 
+const serveByRules = useAppsByRules();
+/** A service whose clock stands still, and a client of it. */
+async function still(...rules: readonly object[]) {
+  const { url } = await serveByRules(rules, { WINDOW_MILLIS: '3600000' });
+  return { url, client: new SluiceClient(url) };
+}
+
 const approved = (key: string) => debugState(app.url, key).then((s) => s.NumApprovedThisWindow);
 
-async function permit(key: string, options = {}): Promise<string> {
-  const decision = await client.check(key, options);
+async function permit(key: string, options = {}, asking = client): Promise<string> {
+  const decision = await asking.check(key, options);
   if (!decision.approved) throw new Error('denied');
   return decision.requestId;
 }
@@ -116,6 +124,7 @@ describe('the status of a request', () => {
 
 describe('a check', () => {
   test('is approved while there is room, and then denied until the window ends', async () => {
+    const { client } = await still();
     const key = uniqueKey();
 
     const [first, second] = await Promise.all([client.check(key, ONE), client.check(key)]);
@@ -160,9 +169,9 @@ describe('hits', () => {
 
 test('a denial names the limit that has too little left: of a check, a wait, a peek and a permit', async () => {
   const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
-  const rule = { key_pattern: 'key', max_requests_per_window: 1, max_requests_in_queue: 0 };
-  const { url } = await start({}, { rules: [{ ...rule, limits: [hour] }] });
-  const asking = new SluiceClient(url);
+  const own = { max_requests_per_window: 1, window_millis: 1000 };
+  const rule = { key_pattern: 'key', ...own, max_requests_in_queue: 0 };
+  const { client: asking } = await still({ ...rule, limits: [hour] });
   expect(await asking.check('key')).toMatchObject({ approved: true });
 
   const denial = { approved: false, retryAfterSeconds: 3600, limit: 'hour' };
@@ -196,8 +205,9 @@ describe('a renewal', () => {
 
 describe('a wait', () => {
   test('is denied if its turn comes too late, with the time to come back', async () => {
+    const { client } = await still();
     const key = uniqueKey();
-    await permit(key, { maxRequests: 1 });
+    await permit(key, ONE, client);
 
     const denied = { approved: false, retryAfterSeconds: 3600, quota: NONE_LEFT };
     expect(await client.wait(key, { maxWaitMillis: 1000 })).toEqual(denied);
@@ -240,10 +250,11 @@ describe('a wait', () => {
 test.each(['a/b', '..', '%2F', 'a b?c=d#e', '\u{1f6b0}', '"\\'])(
   'the key %p is the same to checks, waits and releases',
   async (name) => {
+    const { url, client } = await still();
     const key = `${name}${name === '..' ? '' : uniqueKey()}`;
-    const first = await permit(key, ONE);
+    const first = await permit(key, ONE, client);
     const waiting = client.wait(key);
-    await untilWaiting(app.url, key, 1);
+    await untilWaiting(url, key, 1);
 
     expect(await client.release(key, first)).toBe(true);
 
@@ -268,8 +279,9 @@ describe('with a permit', () => {
   });
 
   test('no work is done if the check is denied', async () => {
+    const { client } = await still();
     const key = uniqueKey();
-    await permit(key, ONE);
+    await permit(key, ONE, client);
     let isDone = false;
     const work = () => {
       isDone = true;
