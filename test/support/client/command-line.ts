@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
 import { CHILD_PATH } from '../child-environment.js';
@@ -50,6 +50,9 @@ export function useCommandLine(): StartCommand {
   const running = new Set<ChildProcess>();
   afterEach(() => {
     for (const child of running) {
+      // If a test fails, CMD may go on, which has a process group of its own.
+      const isRunning = child.exitCode === null && child.signalCode === null;
+      if (isRunning) spawnSync('pkill', ['-KILL', '-P', String(child.pid)]);
       child.kill('SIGKILL');
       // A CMD that is left would keep them open, and the tests from ending.
       for (const stream of child.stdio) stream?.destroy();
