@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/common/clock.js';
+import { type Clock, systemClock } from '../../src/common/clock.js';
 import { parseSettings } from '../../src/config/settings.js';
 import type { UnreadableRequest } from '../../src/http/server/unreadable-requests.js';
 import { type KeptAliveServer, listen, type ListenOptions } from '../../src/http/server/server.js';
@@ -34,11 +34,11 @@ interface Options extends Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> {
 }
 
 /** One approval per hour, and ten waiters. */
-export function smallLimiter(): MemoryLimiter {
+export function smallLimiter(clock: Clock = systemClock): MemoryLimiter {
   const limits = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 10 };
   return new MemoryLimiter(
     policiesWith(() => limits),
-    systemClock,
+    clock,
   );
 }
 

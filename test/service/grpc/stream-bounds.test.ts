@@ -84,7 +84,8 @@ describe('a connection', () => {
   });
 
   test('that has begun is not closed after the time limit of a head', async () => {
-    const service = await startService(smallLimiter(), timeouts({ headMillis: 100 }));
+    // So long that a busy machine does not take the first for one that has not begun.
+    const service = await startService(smallLimiter(), timeouts({ headMillis: 1000 }));
     const first = await begun(service);
     const second = await connect(service);
     await second.closed;
@@ -96,7 +97,7 @@ describe('a connection', () => {
 
 test('a connection that answers no ping is closed, and one that answers stays', async () => {
   const { limiter, asked, unblock } = blockedLimiter();
-  const service = await startService(limiter, { pings: { everyMillis: 100, answerMillis: 1000 } });
+  const service = await startService(limiter, { pings: { everyMillis: 100, answerMillis: 2000 } });
   const call = gatewayOf(service).askFor(uniqueKey());
   await until(() => asked.length === 1);
   const silent = await begun(service);

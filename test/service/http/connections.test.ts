@@ -19,12 +19,13 @@ import { openConnection, type RawConnection, requestText } from '../../support/r
 import { KEEP_ALIVE_TIMER, timersOf } from '../../support/tcp-timers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useApp } from '../../support/use-apps.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 import { useTls } from '../../support/use-tls.js';
 import { watchedLimiter } from '../../support/watched-limiter.js';
 
 const ONE_HOUR = 3_600_000;
 const startService = useHttpServices();
+const startApp = useApps();
 const tls = useTls();
 const start = useHttpServices();
 
@@ -242,13 +243,12 @@ describe('a request that is large', () => {
 });
 
 test('an idle connection is kept longer than load balancers keep theirs', async () => {
-  const app = await startTestApp();
+  const app = await startApp();
   const connection = await openConnection(app.url);
   connection.write(requestText('GET', '/healthz'));
   await connection.receives(/OK$/);
 
   expect(connection.received).toMatch(/^Keep-Alive: timeout=75\r$/m);
-  await app.stop(0);
 });
 
 const MESSAGE = 'connections dropped';
@@ -311,10 +311,14 @@ describe('a port with MAX_CONNECTIONS=2', () => {
   });
 
   test('logs the first drop at once, and further drops in one line a second', async () => {
+    const beganAt = performance.now();
     for (let round = 0; round < 10; round += 1) await expectDropped();
     await until(() => dropsLogged().reduce((sum, dropped) => sum + dropped, 0) === 10);
+    const seconds = (performance.now() - beganAt) / 1000;
 
-    expect(dropsLogged()).toEqual([1, 9]);
+    const [first, ...further] = dropsLogged();
+    expect(first).toBe(1);
+    expect(further.length).toBeLessThanOrEqual(seconds);
   });
 });
 

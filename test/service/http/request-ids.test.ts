@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { Asked } from '../../../src/limiter/limiter.js';
 import { callText, checkMany, releaseMany } from '../../support/bulk-client.js';
 import { httpAppOver, serve } from '../../support/http-app.js';
-import { bodyOf, ratePath, send } from '../../support/http-client.js';
+import { approve, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useHttpKey } from '../../support/http-key.js';
-import { smallLimiter } from '../../support/http-service.js';
+import { smallLimiter, useHttpServices } from '../../support/http-service.js';
+import { ManualClock } from '../../support/manual-clock.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { bearer } from '../../support/tokens.js';
@@ -16,6 +17,7 @@ import { withholdDecisions } from '../../support/watched-limiter.js';
 
 // What checks with an id get is in test/support/behaviour/request-ids.ts.
 const start = useApps();
+const startService = useHttpServices();
 
 const app = useApp(() => ({ MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
 const key = useHttpKey(() => app);
@@ -259,17 +261,21 @@ describe('a kept place', () => {
   });
 
   test('is kept for a second at least', async () => {
-    await startWith();
-    const given = await key.approve();
-    expect((await key.check(query(1), { prefer: 'wait=0' })).status).toBe(202);
-    await key.release(given);
-    expect(bodyOf(await key.check(query(1)))).toEqual([200, { request_id: id }]);
+    const clock = new ManualClock(0);
+    const { url } = await startService({ limiter: smallLimiter(clock) });
+    const path = ratePath(key.name);
+    const given = await approve(url, key.name);
+    expect((await send(url, 'POST', path + query(1), { prefer: 'wait=0' })).status).toBe(202);
+    await clock.advance(999);
+    await send(url, 'DELETE', `${path}/${given}`);
+    await clock.advance(999);
+    expect(bodyOf(await send(url, 'POST', path + query(1)))).toEqual([200, { request_id: id }]);
   });
 
   test('counts as unclaimed if its caller does not come back', async () => {
     await startWith();
     const given = await key.approve();
-    expect((await key.check(query(1000), { prefer: 'wait=0' })).status).toBe(202);
+    expect((await key.check(query(2000), { prefer: 'wait=0' })).status).toBe(202);
     await key.release(given);
     await until(async () => {
       await key.check('?hits=1');

@@ -30,7 +30,8 @@ const PART_OF_LISTING = 100;
 
 const ONE_HOUR = 3_600_000;
 const SHORT: Timeouts = {
-  headMillis: 600,
+  // None of its own, which would also be one for TLS.
+  headMillis: 0,
   requestMillis: 600,
   idleMillis: ONE_HOUR,
   checkMillis: ONE_HOUR,

@@ -69,9 +69,11 @@ describe('waiters on three replicas', () => {
     const key = uniqueKey();
     const names = naming.namesOf(key);
     // Long enough to put all waiters back in the window in which they were lost.
-    const query = '&maxRequests=5&windowMillis=5000';
-    await Promise.all([0, 1, 2, 0, 1].map((i) => requestRate(replicas[i]!.url, key, query).answer));
-    const ledger = await ApprovalLedger.open(redis.client, key, 5);
+    const query = '&maxRequests=9&windowMillis=9000';
+    await Promise.all(
+      Array.from({ length: 9 }, (_, i) => requestRate(replicas[i % 3]!.url, key, query).answer),
+    );
+    const ledger = await ApprovalLedger.open(redis.client, key, 9);
     const requests = await waitInTurn(replicas, key, 9, query);
     const { waiting: before } = await storedQueue(redis.client, names);
     await redis.client.flushall();
