@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 
-import { bothLimiters } from '../../support/both-limiters.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { extent } from '../../support/extent.js';
 import { type GrpcApp, ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
@@ -204,7 +204,7 @@ describe('shares of connections', () => {
     const startApp = useGrpcApps();
 
     test('a check of another connection is answered before the last of 20 large calls, and none fails', async () => {
-      const app = await startApp({ REDIS_URL: redis.url, MAX_REQUESTS: '1000' });
+      const app = await startApp({ ...PATIENT_STORE, REDIS_URL: redis.url, MAX_REQUESTS: '1000' });
       const [large, small] = [gatewayOf(app), gatewayOf(app)];
       await small.askFor(uniqueKey());
       const key = uniqueKey();
@@ -352,7 +352,7 @@ async function expectExact(app: GrpcApp, gateway: Gateway, all: readonly Step[])
     } catch {
       return false;
     }
-  }, 2000).catch(() => undefined);
+  }).catch(() => undefined);
 
   expect(await stored()).toEqual(account());
   for (const count of Object.values(account())) expect(count).toBeLessThanOrEqual(MAX);

@@ -132,6 +132,7 @@ describe('a service that stops', () => {
         statuses: [{ code: 'OK', limit_remaining: 0 }],
       });
     }
+    await watched.tells('NOT_SERVING');
     expect(watched.told).toEqual(['SERVING', 'NOT_SERVING']);
   });
 });
@@ -164,6 +165,7 @@ describe('a process that stops', () => {
 
     expect(await replica.kill('SIGTERM')).toBe(0);
     expect(await failureOf(waiting.answer)).toEqual(['UNAVAILABLE', 'shutting down']);
+    await watched.tells('NOT_SERVING');
     expect(watched.told).toEqual(['SERVING', 'NOT_SERVING']);
     expect(replica.log.map(({ msg }) => msg)).toEqual([
       'rules read',

@@ -299,7 +299,8 @@ describe('npm start', () => {
     await until(() => log.includes('"msg":"serving"'));
     npm.kill('SIGTERM');
 
-    const [code] = (await once(npm, 'exit')) as [number | null];
+    // Its output may follow its exit.
+    const [code] = (await once(npm, 'close')) as [number | null];
     expect(code).toBe(0);
     expect(log).toContain('"msg":"stopped"');
   });
