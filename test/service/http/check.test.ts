@@ -122,7 +122,8 @@ describe('checks with and without a question mark', () => {
   }
 
   const CHECK: Step = { method: 'POST' };
-  const LIMITS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
+  const HOUR = { WINDOW_MILLIS: String(WINDOW_MILLIS) };
+  const LIMITS = { MAX_REQUESTS: '1' };
   const CASES: Record<string, () => Case> = {
     'approvals and denials': () => ({
       settings: LIMITS,
@@ -194,7 +195,8 @@ describe('checks with and without a question mark', () => {
     const { settings, files, steps, statuses } = create();
     const [plain, routed] = await Promise.all(
       WAYS.map(async (end) => {
-        const app = await start({ ...settings, LOG_2XX: 'true', LOG_4XX: 'true' }, files);
+        const environment = { ...HOUR, ...settings, LOG_2XX: 'true', LOG_4XX: 'true' };
+        const app = await start(environment, files);
         const answers: Answer[] = [];
         for (const { method = 'POST', key = 'k', headers } of steps) {
           answers.push(await send(app.url, method, `/rate/${key}${end}`, headers));

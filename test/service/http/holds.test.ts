@@ -231,7 +231,7 @@ test('a correction takes the scope check, and also the scope release if it gives
   const asks = { name: 'asks', token: 'a'.repeat(40), scopes: ['check'] };
   const givesBack = { name: 'gives-back', token: 'b'.repeat(40), scopes: ['release'] };
   const both = { name: 'both', token: 'c'.repeat(40), scopes: ['check', 'release'] };
-  const app = await start({}, { tokens: [asks, givesBack, both] });
+  const app = await start(HOURS, { tokens: [asks, givesBack, both] });
   const key = uniqueKey();
   const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(asks)));
   const correct = async (hits: number, caller: typeof asks): Promise<unknown[]> =>

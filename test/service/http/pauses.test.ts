@@ -51,7 +51,7 @@ test('a pause needs the scope "configure", or a rule that allows it', async () =
 });
 
 describe('a report of what remains', () => {
-  const app = useApp(() => ({ MAX_REQUESTS: '10' }));
+  const app = useApp(() => ({ MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' }));
   const key = useHttpKey(() => app);
   const report = (query: string) => send(app.url, 'PUT', `/rate/${key.name}${query}`);
 

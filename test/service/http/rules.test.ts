@@ -140,7 +140,7 @@ describe('costly rules', () => {
   /** Fewest single checks that are answered, one after the other, while 1000 new keys are matched. */
   const ANSWERED_MEANWHILE = 20;
 
-  const app = useApp(() => ({ MAX_REQUESTS: '100000' }), {
+  const app = useApp(() => ({ MAX_REQUESTS: '100000', WINDOW_MILLIS: '3600000' }), {
     rules: COSTLY.map((pattern) => ({ key_pattern: pattern, key_pattern_is_regex: true })),
     tokens: [OWNER, TEAM, WATCHER],
   });

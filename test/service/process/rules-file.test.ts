@@ -1,6 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import {
@@ -42,7 +43,12 @@ describe('a rules file that is changed', () => {
   let replicas: readonly [ReplicaProcess, ReplicaProcess];
   beforeAll(async () => {
     path = await fileWith(`keys:\n${doubtful}`);
-    const settings = { CONFIG_FILE: path, WINDOW_MILLIS: '3600000', REDIS_URL: redis.url };
+    const settings = {
+      ...PATIENT_STORE,
+      CONFIG_FILE: path,
+      WINDOW_MILLIS: '3600000',
+      REDIS_URL: redis.url,
+    };
     replicas = await Promise.all([startReplica(settings), startReplica(settings)]);
   });
 

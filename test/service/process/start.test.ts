@@ -172,7 +172,8 @@ describe('a replica that starts', () => {
     const replica = await startReplica({
       // Port 1 is reserved, so no server listens there.
       REDIS_URL: 'redis://:secret@127.0.0.1:1',
-      STORE_TIMEOUT_MILLIS: '500',
+      // The start takes as long, and no attempt to connect does.
+      STORE_TIMEOUT_MILLIS: '1500',
     });
     await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
     await replica.kill('SIGTERM');

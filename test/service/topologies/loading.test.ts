@@ -23,7 +23,7 @@ describeWithRedisProgram('a service whose Redis loads its data', () => {
     server = await startRedisProcess({ configure: () => SLOW_LOAD });
     await server.command('EVAL', FILL, 0);
     await server.command('SAVE');
-    app = await startTestApp({ REDIS_URL: server.url });
+    app = await startTestApp({ REDIS_URL: server.url, STORE_TIMEOUT_MILLIS: '1500' });
   });
   afterAll(async () => {
     await app.stop(0);

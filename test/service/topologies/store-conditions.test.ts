@@ -72,7 +72,7 @@ describeWithRedisProgram('a service whose Redis', () => {
       (await send(app.url, method, path)).status;
 
     beforeAll(async () => {
-      server = await startRedisProcess({ keepsData: true });
+      server = await startRedisProcess();
       app = await startTestApp({
         REDIS_URL: server.url,
         WINDOW_MILLIS: '3600000',

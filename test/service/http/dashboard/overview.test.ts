@@ -310,7 +310,7 @@ describe('with tokens', () => {
 
 test('a denial by a shadow rule is marked', async () => {
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
-  const app = await start({}, { rules: [rule] });
+  const app = await start({ WINDOW_MILLIS: '3600000' }, { rules: [rule] });
   await checkTimes(app.url, 'tried', 2);
   const overview = await overviewOf(app.url);
   const { keys, rules } = overview;
@@ -342,6 +342,8 @@ test('replicas that have waiters in the longest queues are named', async () => {
 test('the next poll after an outage of the store says that all is known', async () => {
   const proxy = await startFaultProxy(Number(new URL(redis.url).port));
   const { url } = await start({
+    WINDOW_MILLIS: '3600000',
+    STORE_TIMEOUT_MILLIS: '1500',
     REDIS_URL: Object.assign(new URL(redis.url), { port: String(proxy.port) }).href,
     KEY_PREFIX: `${uniqueKey()}:`,
   });
