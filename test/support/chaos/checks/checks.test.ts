@@ -133,6 +133,11 @@ describe('a group that gets more than its own limit', () => {
     expect(overspent('a', {}, 900)).toEqual([]);
   });
 
+  test('is found after a standstill of the machine only among approvals that are closer by as much', () => {
+    expect(overspent('a', { stoodStillMillis: 100 }, 790)).toHaveLength(1);
+    expect(overspent('a', { stoodStillMillis: 100 }, 800)).toEqual([]);
+  });
+
   test('is none while another may be in force, or after a loss', () => {
     expect(overspent('a', { limits: { key: own } })).toEqual([]);
     expect(overspent('a', { given: [given(0), given(first + 1, tenant(3))] })).toEqual([]);

@@ -3,7 +3,7 @@ import { type Approval, describeEntry } from '../ledger.js';
 import { limitOf, TENANT } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
-/** Redis's time of a script, and the time that MONITOR shows, differ by less. */
+/** Redis's time of a script, and the time that MONITOR shows, differ by less unless the machine stands still in between. */
 const SLACK_MILLIS = 5;
 
 interface Taken {
@@ -19,7 +19,8 @@ interface Taken {
 export function overspentByGroups(evidence: Evidence): string[] {
   return [...takenByGroups(evidence).values()].flatMap((all) =>
     all.flatMap(({ approval, at }) => {
-      const from = at - TENANT.windowMillis + SLACK_MILLIS;
+      const first = at - TENANT.windowMillis + SLACK_MILLIS;
+      const from = first + evidence.standstills.longestWithin(first, at);
       const inSpan = all.filter((other) => other.at > from && other.at <= at);
       const hits = inSpan.reduce((sum, { approval: { hits: of = 1 } }) => sum + of, 0);
       const most = mostOf(evidence, approval, from, at);
