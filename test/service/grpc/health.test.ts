@@ -14,7 +14,7 @@ import { failureOf, useGateways } from '../../support/grpc-gateway.js';
 import { useHealthClients } from '../../support/grpc-health.js';
 import { type Answer, send } from '../../support/http-client.js';
 import { loadedBy } from '../../support/loaded-modules.js';
-import { startRedisProcess } from '../../support/redis-process.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
@@ -73,8 +73,11 @@ describe('the health service', () => {
 });
 
 describeWithRedisProgram('while Redis is down', () => {
+  let redis: RedisProcess;
+  afterEach(() => redis.stop());
+
   test('the health service says NOT_SERVING until Redis is back', async () => {
-    const redis = await startRedisProcess();
+    redis = await startRedisProcess();
     const app = await start({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '1000' });
     const watched = healthOf(app).watch(LIMITS);
     await watched.tells('SERVING');
@@ -85,7 +88,6 @@ describeWithRedisProgram('while Redis is down', () => {
 
     expect(watched.told).toEqual(['SERVING', 'NOT_SERVING', 'SERVING']);
     await app.stop(0);
-    await redis.stop();
   });
 });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import { parseSettings } from '../../../src/config/settings.js';
 import type { Limiter } from '../../../src/limiter/limiter.js';
-import { startTestApp, type TestApp } from '../../support/app.js';
+import type { TestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
@@ -16,11 +16,12 @@ import { limiterWithSlowList } from '../../support/watched-limiter.js';
 import { callersSpan } from '../../support/tracing/trace-headers.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
-import { useApp } from '../../support/use-apps.js';
+import { useApp, useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const ONE_AN_HOUR = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
 const redis = useRedis();
+const startApp = useApps();
 
 function linesTo(log: readonly LogLine[], url: string): LogLine[] {
   return log.filter(({ req }) => (req as { url: string } | undefined)?.url === url);
@@ -51,7 +52,7 @@ async function answersOfEveryClass(app: TestApp) {
 
 describe('the request log', () => {
   function start(environment: Readonly<Record<string, string>>): Promise<TestApp> {
-    return startTestApp({ ...ONE_AN_HOUR, ...environment });
+    return startApp({ ...ONE_AN_HOUR, ...environment });
   }
 
   test.each([
@@ -119,7 +120,7 @@ test('an internal error is logged as an error with its cause, unless LOG_5XX=fal
   const lines = async (log5xx: string): Promise<LogLine[]> => {
     const prefix = `${uniqueKey()}:`;
     const store = { ...PATIENT_STORE, REDIS_URL: redis.url, KEY_PREFIX: prefix };
-    const app = await startTestApp({ ...store, LOG_5XX: log5xx });
+    const app = await startApp({ ...store, LOG_5XX: log5xx });
     // The key's name in Redis holds a value that the service can not have written.
     await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
     expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
@@ -142,7 +143,7 @@ test('an internal error is logged as an error with its cause, unless LOG_5XX=fal
 
 describe('the line of an answer', () => {
   test('has the duration of the request, including its wait', async () => {
-    const app = await startTestApp({ ...ONE_AN_HOUR, LOG_2XX: 'true' });
+    const app = await startApp({ ...ONE_AN_HOUR, LOG_2XX: 'true' });
     const key = uniqueKey();
     const holder = await approve(app.url, key);
     const sentAt = performance.now();
@@ -161,7 +162,7 @@ describe('the line of an answer', () => {
   });
 
   test('has the headers of the request, but no secret among them', async () => {
-    const app = await startTestApp({ LOG_2XX: 'true' });
+    const app = await startApp({ LOG_2XX: 'true' });
     const secrets = {
       authorization: 'Bearer secret-1',
       'proxy-authorization': 'Basic secret-2',
@@ -183,7 +184,7 @@ describe('the line of an answer', () => {
 });
 
 test('no line has a request id', async () => {
-  const app = await startTestApp({
+  const app = await startApp({
     ...ONE_AN_HOUR,
     LOG_2XX: 'true',
     LOG_4XX: 'true',
@@ -369,7 +370,7 @@ test('an answer has no line if its client disconnects before its end', async () 
 });
 
 test('each request on a kept connection is logged once, with its own status', async () => {
-  const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const app = await startApp({ ...ONE_AN_HOUR, LOG_2XX: 'true', LOG_4XX: 'true' });
   const key = uniqueKey();
   const connection = await openConnection(app.url);
   connection.write(requestText('POST', `/rate/${key}?maxRequests=1`).repeat(3));
@@ -424,9 +425,8 @@ describe('X-Correlation-ID', () => {
 describe('the ids of a trace in the log', () => {
   let app: TestApp;
   beforeEach(async () => {
-    app = await startTestApp({ ...ONE_AN_HOUR, LOG_2XX: 'true', LOG_4XX: 'true' });
+    app = await startApp({ ...ONE_AN_HOUR, LOG_2XX: 'true', LOG_4XX: 'true' });
   });
-  afterEach(() => app.stop(0));
 
   test("the line of a request has the ids of its caller's span, even if Sluice does not trace it", async () => {
     const caller = callersSpan();

@@ -14,6 +14,7 @@ import { openConnection, type RawConnection, requestText } from '../../support/r
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { trusted } from '../../support/trust.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApps } from '../../support/use-apps.js';
 import { useKeyPair } from '../../support/use-key-pair.js';
 import { useTls } from '../../support/use-tls.js';
 
@@ -21,6 +22,7 @@ const ONE_HOUR = 3_600_000;
 
 const tls = useTls();
 const folder = useTemporaryFolder();
+const start = useApps();
 const startService = useHttpServices();
 
 /** The options of a client that knows only outdated versions of TLS. */
@@ -311,9 +313,8 @@ describe('a certificate and key', () => {
 
   test('can be in one file', async () => {
     const both = await file((await readFile(pair.keyFile, 'utf8')) + pair.cert);
-    const app = await startTestApp({ TLS_CERT_FILE: both, TLS_KEY_FILE: both });
+    const app = await start({ TLS_CERT_FILE: both, TLS_KEY_FILE: both });
 
     expect((await send(app.url, 'GET', '/healthz')).status).toBe(200);
-    await app.stop(0);
   });
 });

@@ -1,10 +1,12 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApps } from '../../support/use-apps.js';
 import { usedMemoryIn } from '../../support/while-full.js';
 
 /**
@@ -94,11 +96,15 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
 });
 
 describeWithRedisProgram('a service whose Redis may evict keys', () => {
+  const start = useApps();
+  let redis: RedisProcess;
+  afterEach(() => redis.stop());
+
   test('is ready, and warns in the log and at /readyz until Redis may not', async () => {
-    const redis = await startRedisProcess({
+    redis = await startRedisProcess({
       configure: () => Promise.resolve(['maxmemory-policy volatile-lru']),
     });
-    const app = await startTestApp({ REDIS_URL: redis.url });
+    const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url });
     const readiness = async (): Promise<string> => (await send(app.url, 'GET', '/readyz')).text;
 
     expect(await readiness()).toBe(
@@ -112,8 +118,5 @@ describeWithRedisProgram('a service whose Redis may evict keys', () => {
     await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     await app.logged(({ msg }) => msg === 'Redis evicts no keys any more');
     expect(await readiness()).toBe('OK');
-
-    await app.stop(0);
-    await redis.stop();
   });
 });

@@ -77,6 +77,6 @@ test('a database in the URL works like the setting', async () => {
   const key = uniqueKey();
   await approve(app.url, key);
   const client = redis.client.duplicate({ db: 5 });
-  expect(await client.exists(new KeyNaming('sluice:').namesOf(key).state)).toBe(1);
-  client.disconnect();
+  const exists = client.exists(new KeyNaming('sluice:').namesOf(key).state);
+  expect(await exists.finally(() => client.disconnect())).toBe(1);
 });

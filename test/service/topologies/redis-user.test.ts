@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 
 import { KeyNaming } from '../../../src/redis/shared/key-names.js';
-import { startTestApp } from '../../support/app.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, send } from '../../support/http-client.js';
 import { startRedisProcess } from '../../support/redis-process.js';
 import { adaptedRules, createUser, rulesIn } from '../../support/redis-user.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { useApps } from '../../support/use-apps.js';
 import { useRedis } from '../../support/use-redis.js';
 
 type CommandLine = readonly [name: string, ...args: string[]];
@@ -143,10 +143,11 @@ test('the user may send exactly the commands of clients and scripts', () => {
 
 describe('a service', () => {
   const redis = useRedis();
+  const start = useApps();
 
   test('sends no command that its server does not know, not even its library name', async () => {
     const checkOnce = async (): Promise<void> => {
-      const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+      const app = await start({ ...PATIENT_STORE, REDIS_URL: redis.url });
       await approve(app.url, uniqueKey());
       await app.stop(0);
     };
@@ -161,7 +162,7 @@ describe('a service', () => {
 
   test('does everything but list keys if its user lacks +scan', async () => {
     const user = await createUser(redis.client, [...adaptedRules({ prefix: 'mine:' }), '-scan']);
-    const app = await startTestApp({
+    const app = await start({
       ...PATIENT_STORE,
       ...user,
       REDIS_URL: redis.url,
