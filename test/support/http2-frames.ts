@@ -52,7 +52,8 @@ export class FrameConnection {
   #mustShrinkTable = false;
 
   static async open(port: number): Promise<FrameConnection> {
-    const socket = connect(port, '127.0.0.1');
+    // Otherwise the system keeps a second frame back until the first is acknowledged, up to 40 ms later.
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     await once(socket, 'connect');
     return new FrameConnection(socket);
   }
