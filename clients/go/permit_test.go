@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// shortestHold is the shortest hold that Sluice takes.
-const shortestHold = time.Second
+const (
+	// shortestHold is the shortest hold that Sluice takes.
+	shortestHold = time.Second
+	// renewedHold does not lapse before a renewal on a machine that stands still for a while.
+	renewedHold = 3 * time.Second
+)
 
 // newProxy passes requests on to the Sluice of the tests, and says so for each method.
 func newProxy(t *testing.T, method string) (*standIn, <-chan struct{}) {
@@ -32,12 +36,12 @@ func newProxy(t *testing.T, method string) (*standIn, <-chan struct{}) {
 func TestAPermitOutlivesItsHoldUntilItsRelease(t *testing.T) {
 	proxy, renewed := newProxy(t, http.MethodPut)
 	client, key, ctx := newClient(t, Options{URLs: []string{proxy.url}}), newKey(t, ""), testContext(t)
-	options := WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}, MaxWait: NoWait}
+	options := WaitOptions{CheckOptions: CheckOptions{Hold: renewedHold}, MaxWait: NoWait}
 	permit, err := client.Permit(ctx, key, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); time.Since(begun) < shortestHold; {
+	for begun := time.Now(); time.Since(begun) < renewedHold; {
 		receive(t, "a renewal", renewed)
 	}
 	_, err = client.Permit(ctx, key, options)
@@ -199,7 +203,7 @@ func TestAPermitCountsUntilItsReleaseAlthoughItsContextHasEnded(t *testing.T) {
 	proxy, renewed := newProxy(t, http.MethodPut)
 	client, key := newClient(t, Options{URLs: []string{proxy.url}}), newKey(t, "")
 	ctx, cancel := context.WithCancel(testContext(t))
-	permit, err := client.Permit(ctx, key, WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+	permit, err := client.Permit(ctx, key, WaitOptions{CheckOptions: CheckOptions{Hold: renewedHold}})
 	if err != nil {
 		t.Fatal(err)
 	}

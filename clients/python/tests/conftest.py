@@ -1,6 +1,7 @@
 """A Sluice in a process of its own, with windows of an hour, and a vendor that it protects."""
 
 import json
+import math
 import os
 import socket
 import subprocess
@@ -60,6 +61,16 @@ class Service:
         """Returns once a field of the key's state has a value."""
         while self.state(key).get(field) != value:
             pass
+
+    def wait_for_renewal(self, key: str) -> None:
+        """Returns once the only hold of a key lapses later than was known before."""
+        least = math.inf
+        while True:
+            [holder] = self.http.get(f"{self.url}/debug/{key}").json()["Holders"]
+            left: int = holder["LapseMillis"]
+            if left > least:
+                return
+            least = left
 
     def end(self) -> None:
         self.process.kill()
