@@ -86,6 +86,7 @@ def test_the_hold_of_a_permit_is_renewed(service: Service, key: str) -> None:
     async def main() -> None:
         async with AsyncSluiceClient(service.url) as sluice, sluice.permit(key, hold_millis=4000) as permit:
             await asyncio.to_thread(service.wait_for_renewal, key)
+            assert not (await sluice.check(key)).approved
             assert not permit.is_lost
 
     asyncio.run(main())

@@ -210,6 +210,7 @@ class TestPermit:
     def test_its_hold_is_renewed(self, service: Service, sluice: SluiceClient, key: str) -> None:
         with sluice.permit(key, hold_millis=4000) as permit, ThreadPoolExecutor() as threads:
             service.wait_for_renewal(key)
+            assert not sluice.check(key).approved
             assert not permit.is_lost
             waiting = threads.submit(sluice.wait, key)
             service.wait_for(key, "NumWaiting", 1)

@@ -229,6 +229,7 @@ export function describeList(open: Open, redis: RedisForTests): void {
       await setVisibility('hidden');
       const before = asked();
       await page.clock.pauseAt(Date.now() + 60_000);
+      await page.clock.runFor(60_000);
       expect(asked()).toBe(before);
       await setVisibility('visible');
       await until(() => asked() === before + 1);

@@ -31,14 +31,10 @@ export function describeLostFiles(open: Open): void {
     );
 
     test('stays as it is while the service is down', async () => {
-      let isFirst = true;
       const { page, requests, complaints } = await open(`${app.url}/ui`, {}, async (before) => {
         await before.route('**/ui/main.js', lose);
-        await before.route('**/ui', (route) => {
-          if (!isFirst) return lose(route);
-          isFirst = false;
-          return route.continue();
-        });
+        await before.route('**/ui', lose);
+        await before.route('**/ui', (route) => route.continue(), { times: 1 });
       });
       const asked = (): number => requests.filter((one) => one === `HEAD ${app.url}/ui`).length;
       await until(() => asked() >= 2);
@@ -59,11 +55,12 @@ export function describeLostFiles(open: Open): void {
       });
       await untilSaid(page);
       const asked = (): string[] => requests.filter((one) => one.startsWith('HEAD'));
+      await page.clock.pauseAt(Date.now() + 60_000);
       await page.clock.runFor(60_000);
       expect(asked()).toEqual([]);
       await page.evaluate(setVisibility('visible'));
       await page.clock.runFor(2000);
-      await until(() => asked().length > 0);
+      await until(() => asked().length === 1);
     });
   });
 }

@@ -313,7 +313,8 @@ describe('a call', () => {
     const { told, call } = await limitedBy({ reportsRemaining: { tokens: 'default' } });
 
     // However long the calls take, they are in one second for the client.
-    const now = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
+    const calledAt = performance.now();
+    const now = jest.spyOn(performance, 'now').mockReturnValue(calledAt);
     try {
       for (const remaining of [900, 700, 800]) {
         model.next.remainingTokens = remaining;
@@ -324,7 +325,13 @@ describe('a call', () => {
       now.mockRestore();
     }
     await until(() => told.length === 2);
-    expect(told[1]).toContain(`${PATH}remaining=700&resetMillis=35`);
+    const [, path, resetMillis] = /^(.*&resetMillis=)(\d+)$/.exec(told[1]!)!;
+    expect(path).toBe(`${PATH}remaining=700&resetMillis=`);
+    // Told at the end of the second.
+    expect(Number(resetMillis)).toBeLessThanOrEqual(359_999);
+    expect(Number(resetMillis)).toBeGreaterThanOrEqual(
+      Math.floor(360_000 - (performance.now() - calledAt)),
+    );
 
     model.next.remainingTokens = 0;
     await call(model.url);

@@ -18,8 +18,6 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
   [/^Date: .*$/gm, 'Date: <time>'],
   [/\b(Retry-After|X-Correlation-ID): \S+/g, '$1: <varies>'],
-  [/\bin \d+ s\b/g, 'in <varies> s'],
-  [/;t=\d+/g, ';t=<varies>'],
   [/"millisToRoom":\d+(?:\.\d+)?/g, '"millisToRoom":<decimal>'],
   [/"(responseTime|remotePort)":\d+/g, '"$1":<number>'],
   [/curl\/[\d.]+/g, 'curl/<version>'],
@@ -28,11 +26,17 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\d{10,}/g, '<number>'],
 ];
 
-/** An output without the parts that differ between runs. */
+/** What is left of a window or a pause, in s. A page that runs slowly has a little less. */
+const SECONDS_LEFT = /(?<=;t=)\d+|(?<=\bin )\d+(?= s\b)/g;
+
+/** An output without the parts that differ between runs. Seconds that are left are in tens. */
 function withoutVarying(text: string): string {
   return VARYING.reduce(
     (rest, [pattern, name]) => rest.replaceAll(pattern, name),
-    text.replaceAll('\r', '').trim(),
+    text
+      .replaceAll('\r', '')
+      .replaceAll(SECONDS_LEFT, (seconds) => String(10 * Math.ceil(Number(seconds) / 10)))
+      .trim(),
   );
 }
 
