@@ -32,7 +32,7 @@ type Counts = Omit<Step, 'number' | 'waiting'>;
 
 interface Counted {
   readonly key: string;
-  /** Of the step that has not ended. Undefined until a step begins, for a key whose earlier decisions were not counted. */
+  /** Of the step that has not ended. Undefined until a step begins, for a key whose earlier decisions may not have been counted. */
   counts: { -readonly [Name in keyof Counts]: Counts[Name] } | undefined;
   /** Those that have ended. Undefined until one has. */
   steps: StepLog | undefined;
@@ -118,7 +118,7 @@ export class CountedKeys {
   /** Somebody looks at a key. */
   watch(key: string): void {
     const now = this.clock.now();
-    const counted = this.#counted.get(key) ?? this.#add(key, undefined);
+    const counted = this.#counted.get(key) ?? this.#add(key, this.#isNew() ? nothing() : undefined);
     if (counted.lookedAt === undefined) this.#watched += 1;
     counted.lookedAt = now;
     this.#counted.delete(key);
@@ -204,6 +204,11 @@ export class CountedKeys {
     this.#watched = 0;
     this.#cancelTimer?.();
     this.#nextIn = Infinity;
+  }
+
+  /** Whether a key that is not counted has had no decision in this step: each that had one was let in. */
+  #isNew(): boolean {
+    return this.#nextIn === 1 || (this.#stride === 1 && this.#nextIn !== Infinity);
   }
 
   #letIn(key: string): Counted | undefined {
