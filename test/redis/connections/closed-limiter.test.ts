@@ -38,14 +38,16 @@ test('a limiter that is closed logs the failures of its last second', async () =
   );
   // Longer than the test: the pause ends with the command below.
   await redis.client.client('PAUSE', 60_000, 'WRITE');
-  // Their timers end side by side, so that no second can pass in between.
-  const check = limiter.check({ key: uniqueKey(), canWait: false });
-  const failing = [limiter.ask('release', { key: uniqueKey(), requestId: 'id' }), check];
+  // Their timers end side by side, so that no second can pass in between. A check that fails would be withdrawn.
+  const failing = [
+    limiter.ask('release', { key: uniqueKey(), requestId: 'id' }),
+    limiter.ask('pause', { key: uniqueKey(), millis: 1 }),
+  ];
   await Promise.all(failing.map((call) => expect(call).rejects.toThrow()));
   const failures = (): unknown[] =>
     lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));
   expect(failures()).toEqual([{ release: 1 }]);
   await redis.client.client('UNPAUSE');
   await limiter.close();
-  expect(failures()).toEqual([{ release: 1 }, { check: 1 }]);
+  expect(failures()).toEqual([{ release: 1 }, { pause: 1 }]);
 });

@@ -135,7 +135,7 @@ describe.each(ways)(
 test('waits that arrive after their DELETE, which was sent after them, leave no place behind', async () => {
   const key = uniqueKey();
   await staying.permit(key, HELD);
-  proxy.toServer.delayFrom('POST ', 2000);
+  proxy.toServer.delayFrom('POST ', 4000);
   const client = leavingClient(LONG_MILLIS);
   const leaving = new AbortController();
   const { signal } = leaving;

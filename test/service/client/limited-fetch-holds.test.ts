@@ -136,7 +136,7 @@ describe('a hold', () => {
     const vendor = await startVendor(({ response }) => response.end(LARGE));
     const key = uniqueKey();
     // The test waits for its whole length.
-    const answer = await limited(key, { holdMillis: 3000 })(vendor.url);
+    const answer = await limited(key, { holdMillis: 4000 })(vendor.url);
     const { response } = await vendor.call(0);
 
     await once(response, 'close');
@@ -144,7 +144,7 @@ describe('a hold', () => {
     await untilReleased(key);
     const error: unknown = await answer.text().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(SluicePermitLostError);
-    expect(error).toMatchObject({ cause: new Error('nobody has read the body for 3000 ms') });
+    expect(error).toMatchObject({ cause: new Error('nobody has read the body for 4000 ms') });
   });
 
   test.each([

@@ -85,7 +85,7 @@ describe('a connection', () => {
 
   test('that has begun is not closed after the time limit of a head', async () => {
     // So long that a busy machine does not take the first for one that has not begun.
-    const service = await startService(smallLimiter(), timeouts({ headMillis: 1000 }));
+    const service = await startService(smallLimiter(), timeouts({ headMillis: 3000 }));
     const first = await begun(service);
     const second = await connect(service);
     await second.closed;

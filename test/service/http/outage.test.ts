@@ -119,15 +119,18 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
     'follows Redis again when it is back, and logs each change once (%s)',
     async (policy) => {
       await start(policy);
-      const changes: string[] = [];
       for (let outage = 1; outage <= 2; outage += 1) {
         await redis.kill();
         await checkUntilLogged(app, STORE_DOWN, outage);
         expect(await check()).toEqual([200, policy]);
         await redis.restart({ withData: false });
         await checkUntilLogged(app, STORE_DECIDES, outage);
-        changes.push(POLICY_DECIDES, STORE_DOWN, STORE_BACK, STORE_DECIDES);
-        expect(changesIn(app)).toEqual(changes);
+        const changes = changesIn(app);
+        expect(changes).toHaveLength(4 * outage);
+        const [first, second, ...others] = changes.slice(-4);
+        // The check that finds Redis down may be the one by which the policy decides.
+        expect([first, second].sort()).toEqual([POLICY_DECIDES, STORE_DOWN].sort());
+        expect(others).toEqual([STORE_BACK, STORE_DECIDES]);
 
         const key = uniqueKey();
         await approve(app.url, key);

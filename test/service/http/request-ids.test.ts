@@ -275,7 +275,7 @@ describe('a kept place', () => {
   test('counts as unclaimed if its caller does not come back', async () => {
     await startWith();
     const given = await key.approve();
-    expect((await key.check(query(2000), { prefer: 'wait=0' })).status).toBe(202);
+    expect((await key.check(query(4000), { prefer: 'wait=0' })).status).toBe(202);
     await key.release(given);
     await until(async () => {
       await key.check('?hits=1');

@@ -107,7 +107,7 @@ test('nothing is written while nobody looks, and what was written expires', asyn
   await checkTimes(first.url, 'a', 3);
   expect(await redis.client.exists(names.reports)).toBe(0);
   await until(async () => (await overviewOf(first.url)).replicas.length === 2);
-  expect(await redis.client.hlen(names.reports)).toBe(2);
+  await until(async () => (await redis.client.hlen(names.reports)) === 2);
   expect(await redis.client.pttl(names.reports)).toBeGreaterThan(0);
 });
 

@@ -139,6 +139,7 @@ test('of very many keys, notable keys are kept and all are counted', async () =>
   const many = Array.from({ length: 30_000 }, (_, i) => state(`key-${i}`, { used: 1 }));
   const noted = [state('full', { used: 2 }), state('denies', { denied: 1 })];
   const survey = new KeySurvey(new Listed(() => pagesOf(many, noted)), log.logger);
+  await until(async () => (await survey.look()).isComplete);
   const { keys, states } = await survey.look();
 
   expect([keys, states.size]).toEqual([30_002, 20_002]);
@@ -148,6 +149,7 @@ test('of very many keys, notable keys are kept and all are counted', async () =>
 test('of very many notable keys, a bounded number is kept', async () => {
   const many = Array.from({ length: 60_000 }, (_, i) => state(`key-${i}`, { waiting: 1 }));
   const survey = new KeySurvey(new Listed(() => pagesOf(many)), log.logger);
+  await until(async () => (await survey.look()).isComplete);
   const { keys, states } = await survey.look();
   expect([keys, states.size]).toEqual([60_000, 50_000]);
 });

@@ -104,11 +104,17 @@ func startChild(words []string, added map[string]string, onSignalError func(erro
 		environment = append(environment, name+"="+value)
 	}
 	c := &child{hasOwnGroup: !isForegroundJob(), onSignalError: onSignalError, ended: make(chan struct{})}
+	stops := make(chan os.Signal, 4)
+	if c.hasOwnGroup {
+		// Before CMD goes on: a stop that came in between would stop only this process.
+		catchStops(stops)
+	}
 	var err error
 	if c.command, err = startCommand(words, environment, c.hasOwnGroup); err != nil {
+		signal.Stop(stops)
 		return nil, err
 	}
-	c.followStops()
+	go c.followStops(stops)
 	go func() {
 		// The state has its exit code.
 		_ = c.command.Wait()

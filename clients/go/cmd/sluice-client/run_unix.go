@@ -85,21 +85,23 @@ func isForegroundJob() bool {
 	return control(terminal, syscall.TIOCGPGRP, unsafe.Pointer(&group)) && int(group) == syscall.Getpgrp()
 }
 
-// followStops has a CMD with a group of its own stop and go on with this process, as a job of a shell.
-func (c *child) followStops() {
-	if !c.hasOwnGroup {
-		return
-	}
-	came := make(chan os.Signal, 4)
-	signal.Notify(came, syscall.SIGTSTP, syscall.SIGCONT)
-	go func() {
-		for number := range came {
-			c.send(number.(syscall.Signal))
-			if number == syscall.SIGTSTP {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-			}
+// catchStops has what stops this process, and has it go on, come to a channel. A signal that is ignored stays so, also in CMD.
+func catchStops(stops chan<- os.Signal) {
+	for _, number := range []os.Signal{syscall.SIGTSTP, syscall.SIGCONT} {
+		if !signal.Ignored(number) {
+			signal.Notify(stops, number)
 		}
-	}()
+	}
+}
+
+// followStops has a CMD with a group of its own stop and go on with this process, as a job of a shell.
+func (c *child) followStops(stops <-chan os.Signal) {
+	for number := range stops {
+		c.send(number.(syscall.Signal))
+		if number == syscall.SIGTSTP {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+	}
 }
 
 // resume lets a CMD that is stopped act on a signal.

@@ -19,7 +19,9 @@ func startCommand(words, environment []string, _ bool) (*exec.Cmd, error) {
 // isForegroundJob says that CMD shares the console, which sends Ctrl-C to both.
 func isForegroundJob() bool { return true }
 
-func (c *child) followStops() {}
+func catchStops(chan<- os.Signal) {}
+
+func (c *child) followStops(<-chan os.Signal) {}
 
 func (c *child) resume() {}
 

@@ -431,19 +431,19 @@ describeCommandLine('sluice-client run', () => {
       const key = uniqueKey();
       const script = `trap 'echo cleaned; exit 3' TERM; while :; do sleep 0.1; done`;
 
-      const command = run(key, '--timeout', '2s', '--', 'sh', '-c', script);
+      const command = run(key, '--timeout', '4s', '--', 'sh', '-c', script);
 
       expect(await command.ended).toBe(124);
       expect(command.stdout).toBe('cleaned\n');
       expect(command.stderr).toContain(
-        `sluice-client: ${key}: CMD has run for 2s, and is ended by --timeout\n`,
+        `sluice-client: ${key}: CMD has run for 4s, and is ended by --timeout\n`,
       );
       expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
     });
 
     test('ends CMD and its children by SIGKILL after the grace', async () => {
       const key = uniqueKey();
-      const options = ['--timeout=2s', '--grace=200ms', '--json', '--quiet'];
+      const options = ['--timeout=4s', '--grace=200ms', '--json', '--quiet'];
 
       const command = run(key, ...options, '--', 'sh', '-c', IGNORES_SIGTERM);
       const [, group] = await command.written(/(\d+) (\S+)\./);
