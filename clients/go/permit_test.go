@@ -66,7 +66,7 @@ func TestAPermitOutlivesItsHoldUntilItsRelease(t *testing.T) {
 func TestALostPermitEndsItsWork(t *testing.T) {
 	proxy, _ := newProxy(t, "")
 	client, key, ctx := newClient(t, Options{URLs: []string{proxy.url}}), newKey(t, ""), testContext(t)
-	permit, err := client.Permit(ctx, key, WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+	permit, err := client.Permit(ctx, key, WaitOptions{CheckOptions: CheckOptions{Hold: renewedHold}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,9 @@ func TestALostPermitEndsItsWork(t *testing.T) {
 func TestAPermitIsLostOnceItsHoldHasLapsedInAnOutage(t *testing.T) {
 	sluice := newStandIn(t, says(http.StatusOK, approvedBody), fails(http.StatusServiceUnavailable, "STORE_UNAVAILABLE"))
 	client := newClient(t, Options{URLs: []string{sluice.url}})
-	permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+	// Three renewals have time in it, also on a machine that stands still for a while.
+	const hold = 5 * time.Second
+	permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: hold}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +107,8 @@ func TestAPermitIsLostOnceItsHoldHasLapsedInAnOutage(t *testing.T) {
 }
 
 func TestAPermitThatHasWaitedIsRenewedBeforeItsWork(t *testing.T) {
+	// So long that no second renewal is due on a machine that stands still for a while.
+	const hold = 7 * time.Second
 	for name, c := range map[string]struct {
 		renewal http.HandlerFunc
 		want    error
@@ -115,12 +119,12 @@ func TestAPermitThatHasWaitedIsRenewedBeforeItsWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// So late that a renewal is due.
 			late := func(w http.ResponseWriter, request *http.Request) {
-				time.Sleep(shortestHold / renewalsPerHold)
+				time.Sleep(hold / renewalsPerHold)
 				says(http.StatusOK, approvedBody)(w, request)
 			}
 			sluice := newStandIn(t, late, c.renewal)
 			client := newClient(t, Options{URLs: []string{sluice.url}})
-			permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+			permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: hold}})
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v", err)
 			}

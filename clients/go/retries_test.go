@@ -117,9 +117,15 @@ func TestAPauseThatWouldOutlastTheTimeoutIsNotBegun(t *testing.T) {
 }
 
 func TestAnApprovalWhoseCallerHasLeftIsReleased(t *testing.T) {
-	for name, leave := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"by its context": context.WithCancel,
-		"by the timeout": func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
+	for name, c := range map[string]struct {
+		leave func(context.Context) (context.Context, context.CancelFunc)
+		// It does not pass before the check has arrived.
+		timeout time.Duration
+	}{
+		"by its context": {context.WithCancel, longest},
+		"by the timeout": {
+			func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }, 3 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			arrived, answers := make(chan struct{}), make(chan struct{})
@@ -130,8 +136,8 @@ func TestAnApprovalWhoseCallerHasLeftIsReleased(t *testing.T) {
 				}
 				says(http.StatusOK, approvedBody)(w, request)
 			})
-			client := newClient(t, Options{URLs: []string{sluice.url}, Timeout: 200 * time.Millisecond})
-			ctx, cancel := leave(testContext(t))
+			client := newClient(t, Options{URLs: []string{sluice.url}, Timeout: c.timeout})
+			ctx, cancel := c.leave(testContext(t))
 			defer cancel()
 			end := make(chan error, 1)
 			go func() {

@@ -260,7 +260,7 @@ func TestAWaitGivesUpOnceItsPlaceHasLapsed(t *testing.T) {
 	// It has counted nothing, but an earlier request may have.
 	stopping := fails(http.StatusServiceUnavailable, codeShuttingDown)
 	sluice := newStandIn(t, loses, stopping)
-	client := newClient(t, Options{URLs: []string{sluice.url}, Retries: NoRetries, KeepPlace: time.Second})
+	client := newClient(t, Options{URLs: []string{sluice.url}, Retries: NoRetries, KeepPlace: 4 * time.Second})
 	_, err := client.Wait(testContext(t), "a", WaitOptions{})
 	var failure *UnavailableError
 	if !errors.As(err, &failure) || failure.Code != codeShuttingDown || !failure.MayHaveCounted {

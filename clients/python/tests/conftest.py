@@ -29,6 +29,8 @@ SETTINGS = {
 }
 # It has an address, which nothing listens on.
 GONE = "http://127.0.0.1:1"
+# How long a test waits for a state that must come.
+LONGEST_SECONDS = 100
 
 
 class Service:
@@ -59,8 +61,10 @@ class Service:
 
     def wait_for(self, key: str, field: str, value: int | None) -> None:
         """Returns once a field of the key's state has a value."""
-        while self.state(key).get(field) != value:
-            pass
+        ends_at = time.monotonic() + LONGEST_SECONDS
+        while (state := self.state(key)).get(field) != value:
+            if time.monotonic() > ends_at:
+                raise AssertionError(f"{field} did not become {value}: {state}")
 
     def wait_for_renewal(self, key: str) -> None:
         """Returns once the only hold of a key lapses later than was known before."""
@@ -76,6 +80,11 @@ class Service:
         self.process.kill()
         self.process.communicate()
         self.http.close()
+
+
+def hour_left(begun_at: float) -> range:
+    """What may be left by now of an hour that began after `begun_at`: in whole seconds, rounded up."""
+    return range(3600 - int(time.monotonic() - begun_at), 3601)
 
 
 def keepalive_by_port(server: int) -> dict[int, bool]:

@@ -19,13 +19,14 @@ async def until_waiting(service: Service, key: str, count: int) -> None:
 
 def test_a_wait_ends_with_a_release(service: Service, key: str) -> None:
     async def main() -> None:
-        async with AsyncSluiceClient(service.url, timeout=0.3) as sluice:
+        # The timeout of one client is shorter than the wait.
+        async with AsyncSluiceClient(service.url) as sluice, AsyncSluiceClient(service.url, timeout=0.3) as waiter:
             first = await sluice.check(key)
             assert isinstance(first, Approval)
-            waiting = asyncio.create_task(sluice.wait(key))
+            waiting = asyncio.create_task(waiter.wait(key))
             await until_waiting(service, key, 1)
             with pytest.raises(SluiceTimeoutError):
-                await sluice.wait(key, timeout=0.6)
+                await waiter.wait(key, timeout=0.6)
             assert await sluice.correct(key, first.request_id, 1)
             assert await sluice.release(key, first.request_id)
             assert (await waiting).approved

@@ -169,12 +169,10 @@ class TestHolds:
 
     def test_is_renewed_while_a_body_is_read(self, caller: Caller, service: Service, key: str) -> None:
         def renewed() -> bytes:
-            while True:
-                [holder] = service.http.get(f"{service.url}/debug/{key}").json()["Holders"]
-                if holder["HeldMillis"] > 1000:
-                    return b"2"
+            service.wait_for_renewal(key)
+            return b"2"
 
-        response = caller.open(service.url, key, SHORT, streaming(b"1", renewed)).send()
+        response = caller.open(service.url, key, {"hold_millis": 4000}, streaming(b"1", renewed)).send()
 
         assert caller.read(response) == b"12"
 
