@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
-
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources';
@@ -16,13 +14,14 @@ import {
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
+import { withinDeadline } from '../../common/deadline.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import { packageVersion } from '../../common/texts.js';
 import type { StoreObserver } from '../../redis/shared/store-observer.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
 import { observeCalls, Tracer } from './otel-tracer.js';
 
-/** How long the last spans may take to reach the collector when the replica stops. */
+/** How long the last spans may take to reach the collector when the replica stops. A stall of the replica does not count. */
 const FLUSH_MILLIS = 1000;
 
 /** What tracing needs of a replica. */
@@ -62,14 +61,11 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts) {
     observerBefore: (observer: StoreObserver) => observeCalls(observer, spans),
     /** Sends the last spans. Gives up if the collector does not accept them soon. */
     close: async (): Promise<void> => {
-      const areSent = await Promise.race([
-        provider.shutdown().then(
-          () => true,
-          () => false,
-        ),
-        delay(FLUSH_MILLIS, false, { ref: false }),
-      ]);
-      if (!areSent) logger.warn('the collector did not accept the last spans');
+      try {
+        await withinDeadline(provider.shutdown(), FLUSH_MILLIS);
+      } catch {
+        logger.warn('the collector did not accept the last spans');
+      }
       notices.close();
     },
   };

@@ -11,11 +11,14 @@ export interface WatchedPage {
   readonly complaints: readonly string[];
 }
 
-/** The page asks the service every two seconds, and a page that lost a file loads again after as long. Ten times as often. */
-const SHORTER_PAUSES = `{
+/**
+ * The page asks the service every two seconds, and a page that lost a file loads again after as long. Ten times as often.
+ * A button says for 1.5 s that it has copied. So long that a test sees it.
+ */
+const CHANGED_PAUSES = `{
   const { setTimeout: wait } = window;
-  window.setTimeout = (callback, millis, ...rest) =>
-    wait(callback, millis >= 2000 ? millis / 10 : millis, ...rest);
+  const changed = (millis) => (millis === 1500 ? 60_000 : millis >= 2000 ? millis / 10 : millis);
+  window.setTimeout = (callback, millis, ...rest) => wait(callback, changed(millis), ...rest);
 }`;
 
 type ContextOptions = Parameters<Browser['newContext']>[0];
@@ -65,7 +68,7 @@ export function useBrowser(...args: string[]): Open {
     const timezoneId = `Etc/GMT${String(new Date().getUTCHours() - 12).replace(/^(?=\d)/, '+')}`;
     const context = await browser.newContext({ locale: 'en-GB', timezoneId, ...options });
     contexts.push(context);
-    await context.addInitScript(SHORTER_PAUSES);
+    await context.addInitScript(CHANGED_PAUSES);
     const page = await context.newPage();
     page.setDefaultTimeout(30_000);
     const requests: string[] = [];

@@ -93,14 +93,14 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
       proxy.cut();
       await until(() => replica.stderr !== '' || proxy.accepted >= before + 3);
       expect(replica.stderr).toBe('');
-      expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+      const isApproved = async () =>
+        (await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status === 200;
+      await until(isApproved);
 
       proxy.toClient.delayFrom('subscribe\r\n', 0);
       proxy.cut();
       await setup.failover();
-      await until(
-        async () => (await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status === 200,
-      );
+      await until(isApproved);
     } finally {
       proxy.stop();
     }
