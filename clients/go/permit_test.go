@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// shortestHold is the shortest hold that Sluice takes.
-	shortestHold = time.Second
 	// renewedHold does not lapse before a renewal on a machine that stands still for a while.
 	renewedHold = 3 * time.Second
+	// renewedOnce is a hold of which no second renewal is due on a machine that stands still for a while.
+	renewedOnce = 7 * time.Second
 )
 
 // newProxy passes requests on to the Sluice of the tests, and says so for each method.
@@ -107,8 +107,6 @@ func TestAPermitIsLostOnceItsHoldHasLapsedInAnOutage(t *testing.T) {
 }
 
 func TestAPermitThatHasWaitedIsRenewedBeforeItsWork(t *testing.T) {
-	// So long that no second renewal is due on a machine that stands still for a while.
-	const hold = 7 * time.Second
 	for name, c := range map[string]struct {
 		renewal http.HandlerFunc
 		want    error
@@ -119,12 +117,12 @@ func TestAPermitThatHasWaitedIsRenewedBeforeItsWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// So late that a renewal is due.
 			late := func(w http.ResponseWriter, request *http.Request) {
-				time.Sleep(hold / renewalsPerHold)
+				time.Sleep(renewedOnce / renewalsPerHold)
 				says(http.StatusOK, approvedBody)(w, request)
 			}
 			sluice := newStandIn(t, late, c.renewal)
 			client := newClient(t, Options{URLs: []string{sluice.url}})
-			permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: hold}})
+			permit, err := client.Permit(testContext(t), "a", WaitOptions{CheckOptions: CheckOptions{Hold: renewedOnce}})
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -144,7 +142,7 @@ func TestAPermitWhoseContextEndsInItsFirstRenewalIsReleasedInTheBackground(t *te
 		switch request.Method {
 		case http.MethodPost:
 			// So late that a renewal is due.
-			time.Sleep(shortestHold / renewalsPerHold)
+			time.Sleep(renewedOnce / renewalsPerHold)
 		case http.MethodPut:
 			close(renewing)
 			<-request.Context().Done()
@@ -159,7 +157,7 @@ func TestAPermitWhoseContextEndsInItsFirstRenewalIsReleasedInTheBackground(t *te
 	ctx, cancel := context.WithCancel(testContext(t))
 	end := make(chan error, 1)
 	go func() {
-		_, err := client.Permit(ctx, "a", WaitOptions{CheckOptions: CheckOptions{Hold: shortestHold}})
+		_, err := client.Permit(ctx, "a", WaitOptions{CheckOptions: CheckOptions{Hold: renewedOnce}})
 		end <- err
 	}()
 	receive(t, "the renewal", renewing)

@@ -1,5 +1,6 @@
 """A Sluice in a process of its own, with windows of an hour, and a vendor that it protects."""
 
+import asyncio
 import json
 import math
 import os
@@ -7,10 +8,11 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 import httpx
@@ -31,6 +33,7 @@ SETTINGS = {
 GONE = "http://127.0.0.1:1"
 # How long a test waits for a state that must come.
 LONGEST_SECONDS = 100
+T = TypeVar("T")
 
 
 class Service:
@@ -80,6 +83,11 @@ class Service:
         self.process.kill()
         self.process.communicate()
         self.http.close()
+
+
+def meanwhile(runner: asyncio.Runner | None, wait: Callable[..., T], *args: object) -> T:
+    """Waits for something while the tasks of a runner go on."""
+    return wait(*args) if runner is None else runner.run(asyncio.to_thread(wait, *args))
 
 
 def hour_left(begun_at: float) -> range:

@@ -232,14 +232,14 @@ class TestPermit:
         assert isinstance(held, Approval)
 
         def work() -> bool:
-            with sluice.permit(key, hold_millis=1000) as permit:
+            with sluice.permit(key, hold_millis=3000) as permit:
                 return permit.is_lost
 
         with ThreadPoolExecutor() as threads:
             working = threads.submit(work)
             service.wait_for(key, "NumWaiting", 1)
             # Its turn comes after a whole hold.
-            assert not sluice.wait(key, max_wait_millis=1100).approved
+            assert not sluice.wait(key, max_wait_millis=3100).approved
             sluice.release(key, held.request_id)
             assert working.result() is False
 

@@ -25,7 +25,7 @@ from sluice_client import (
 )
 from sluice_client._remaining_reports import RemainingReports
 
-from .conftest import GONE, Service, Vendor, hour_left
+from .conftest import GONE, Service, Vendor, hour_left, meanwhile
 
 Key = str | Callable[[httpx.Request], str | None]
 Get = Callable[..., httpx.Response]
@@ -40,8 +40,8 @@ class Limited:
     """Makes functions that call vendors through one of the limited transports."""
 
     def __init__(self, is_async: bool, stack: ExitStack) -> None:
-        self._is_async = is_async
         self._stack = stack
+        self.runner = stack.enter_context(asyncio.Runner()) if is_async else None
         # By what requests to Sluice the keys were changed.
         self.told: list[str] = []
 
@@ -53,8 +53,7 @@ class Limited:
         vendor: httpx.MockTransport | None = None,
         sluice: httpx.MockTransport | None = None,
     ) -> Get:
-        if self._is_async:
-            runner = self._stack.enter_context(asyncio.Runner())
+        if runner := self.runner:
             to_sluice = httpx.AsyncClient(transport=sluice, verify=False, event_hooks={"request": [self._note_async]})
             async_client = AsyncSluiceClient(url, http=to_sluice, retries=0)
             async_http = httpx.AsyncClient(
@@ -145,7 +144,7 @@ class TestAsking:
         with pytest.raises(SluiceTimeoutError):
             get(vendor.url, timeout=0.1)
         assert time.monotonic() - begun_at >= 0.2
-        service.wait_for(key, "NumWaiting", 0)
+        meanwhile(limited.runner, service.wait_for, key, "NumWaiting", 0)
         with pytest.raises(SluiceDeniedError):
             limited(service.url, key, {"max_wait_millis": 100})(vendor.url)
         assert vendor.calls == []

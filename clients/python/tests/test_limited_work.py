@@ -19,13 +19,13 @@ from sluice_client import (
     SluicePermitLostError,
 )
 
-from .conftest import GONE, Service, Vendor
+from .conftest import GONE, Service, Vendor, meanwhile
 
 T = TypeVar("T")
 Handler = Callable[[httpx.Request], httpx.Response]
 HELD: LimitedOptions = {"hold_millis": 60_000}
-# The least hold.
-SHORT: LimitedOptions = {"hold_millis": 1000}
+# It does not lapse before a renewal on a machine that stands still for a while.
+RENEWED: LimitedOptions = {"hold_millis": 4000}
 ESTIMATE = 100
 CORRECTED: LimitedOptions = {"hold_millis": 60_000, "hits": ESTIMATE, "corrects_hits": True}
 
@@ -98,7 +98,7 @@ class Caller:
 
     def meanwhile(self, wait: Callable[..., T], *args: object) -> T:
         """Waits for something while tasks go on."""
-        return wait(*args) if self._runner is None else self._runner.run(asyncio.to_thread(wait, *args))
+        return meanwhile(self._runner, wait, *args)
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
@@ -172,12 +172,12 @@ class TestHolds:
             service.wait_for_renewal(key)
             return b"2"
 
-        response = caller.open(service.url, key, {"hold_millis": 4000}, streaming(b"1", renewed)).send()
+        response = caller.open(service.url, key, RENEWED, streaming(b"1", renewed)).send()
 
         assert caller.read(response) == b"12"
 
     def test_ends_if_nobody_reads_the_body_for_its_length(self, caller: Caller, service: Service, key: str) -> None:
-        response = caller.open(service.url, key, SHORT, streaming(b"1")).send()
+        response = caller.open(service.url, key, {"hold_millis": 1000}, streaming(b"1")).send()
 
         caller.meanwhile(service.wait_for, key, "NumHeld", None)
 
@@ -187,7 +187,7 @@ class TestHolds:
 
     def test_that_is_lost_ends_the_reading_of_a_body(self, caller: Caller, service: Service, key: str) -> None:
         endless = Body(_endless(lambda: end_hold(service, key)))
-        response = caller.open(service.url, key, SHORT, lambda _: httpx.Response(200, stream=endless)).send()
+        response = caller.open(service.url, key, RENEWED, lambda _: httpx.Response(200, stream=endless)).send()
 
         with pytest.raises(SluicePermitLostError):
             for _ in caller.chunks(response):
@@ -232,7 +232,7 @@ class TestTasks:
         async def main() -> None:
             async with AsyncSluiceClient(service.url) as sluice:
                 for transport in (None, httpx.MockTransport(lambda _: httpx.Response(200, content=never()))):
-                    limited = AsyncLimitedTransport(sluice, key, transport, **SHORT)
+                    limited = AsyncLimitedTransport(sluice, key, transport, **RENEWED)
                     async with httpx.AsyncClient(transport=limited, timeout=None) as http:
                         called = asyncio.create_task(http.get(vendor.url))
                         await asyncio.to_thread(service.wait_for, key, "NumHeld", 1)
