@@ -24,6 +24,12 @@ KEPT = 60_000
 keeps = pytest.mark.parametrize("keep_millis", [0, KEPT])
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that are on their way arrive in time, also on a machine that stands still for a while."""
+    monkeypatch.setattr("sluice_client._leaving.LATE_SECONDS", 5.0)
+
+
 async def until(service: Service, key: str, field: str, value: int | None) -> None:
     while (await asyncio.to_thread(service.state, key)).get(field) != value:
         await asyncio.sleep(0.005)
@@ -261,10 +267,8 @@ class GoneError(Exception):
 
 class TestBlocking:
     def test_a_grant_that_arrives_after_the_time_out_is_not_lost(
-        self, service: Service, proxy: Proxy, key: str, monkeypatch: pytest.MonkeyPatch
+        self, service: Service, proxy: Proxy, key: str
     ) -> None:
-        # So long that the answer passes in time, also on a machine that stands still for a while.
-        monkeypatch.setattr("sluice_client._leaving.LATE_SECONDS", 5.0)
         far_client = SluiceClient(proxy.url, keep_millis=0)
         with SluiceClient(service.url) as near, far_client as far, ThreadPoolExecutor() as threads:
             held = near.check(key, hold_millis=HELD)
