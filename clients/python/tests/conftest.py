@@ -165,16 +165,26 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._sockets = [self._listener]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._has_ended = False
+        self._begin(self._accept)
+
+    def _begin(self, work: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._sockets.append(client)
+                if self._has_ended:
+                    return
                 server = socket.create_connection(("127.0.0.1", self._port))
-                self._sockets += [client, server]
+                self._sockets.append(server)
                 for source, target, is_answer in ((client, server, False), (server, client, True)):
-                    threading.Thread(target=self._pass_on, args=(source, target, is_answer), daemon=True).start()
+                    self._begin(self._pass_on, source, target, is_answer)
 
     def _pass_on(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
         with suppress(OSError):
@@ -190,6 +200,15 @@ class Proxy:
 
     def end(self) -> None:
         self.answers.set()
+        # A thread that still reads would read from the next socket with the same number. The first thread adds others.
+        self._has_ended = True
+        socket.create_connection(self._listener.getsockname()).close()
+        self._threads[0].join()
+        for one in self._sockets[1:]:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads[1:]:
+            thread.join()
         for one in self._sockets:
             one.close()
 
