@@ -15,11 +15,15 @@ const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
 
 /** A service that decides by `policy` while its Redis is down. */
-export function startWithPolicy(redis: { readonly url: string }, policy: string): Promise<TestApp> {
+export function startWithPolicy(
+  redis: { readonly url: string },
+  policy: string,
+  timeoutMillis = STORE_TIMEOUT_MILLIS,
+): Promise<TestApp> {
   return startTestApp({
     REDIS_URL: redis.url,
     STORE_OUTAGE_POLICY: policy,
-    STORE_TIMEOUT_MILLIS: String(STORE_TIMEOUT_MILLIS),
+    STORE_TIMEOUT_MILLIS: String(timeoutMillis),
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
   });

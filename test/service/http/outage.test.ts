@@ -78,8 +78,8 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
     await redis.stop();
   });
 
-  async function start(policy: string): Promise<void> {
-    app = await startWithPolicy(redis, policy);
+  async function start(policy: string, timeoutMillis?: number): Promise<void> {
+    app = await startWithPolicy(redis, policy, timeoutMillis);
   }
 
   /** A check of a new key: its status, and the policy that has decided it. */
@@ -118,19 +118,17 @@ describeWithRedisProgram('a service whose Redis goes down', () => {
   test.each(extent(['local'], ['allow', 'local']))(
     'follows Redis again when it is back, and logs each change once (%s)',
     async (policy) => {
-      await start(policy);
+      // If Redis refuses connections for so long before the first check, the log has the outage before the policy.
+      await start(policy, 3000);
+      const changes: string[] = [];
       for (let outage = 1; outage <= 2; outage += 1) {
         await redis.kill();
         await checkUntilLogged(app, STORE_DOWN, outage);
         expect(await check()).toEqual([200, policy]);
         await redis.restart({ withData: false });
         await checkUntilLogged(app, STORE_DECIDES, outage);
-        const changes = changesIn(app);
-        expect(changes).toHaveLength(4 * outage);
-        const [first, second, ...others] = changes.slice(-4);
-        // The check that finds Redis down may be the one by which the policy decides.
-        expect([first, second].sort()).toEqual([POLICY_DECIDES, STORE_DOWN].sort());
-        expect(others).toEqual([STORE_BACK, STORE_DECIDES]);
+        changes.push(POLICY_DECIDES, STORE_DOWN, STORE_BACK, STORE_DECIDES);
+        expect(changesIn(app)).toEqual(changes);
 
         const key = uniqueKey();
         await approve(app.url, key);
